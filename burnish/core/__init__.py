@@ -1,0 +1,1 @@
+"""What every part shares: records, configuration, plugins, errors, ledger, seeds. No torch here."""

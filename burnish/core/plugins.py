@@ -1,0 +1,44 @@
+"""Find a part by name: the file name is the name.
+
+`load("domains", "code")` imports `burnish.domains.code`; a dotted name loads from outside the
+package. A file is a plugin if it defines its folder's hook (`HOOKS`) at top level; other files in
+the folder are shared code. Names are found by reading files, not by importing them.
+"""
+
+import importlib
+import re
+from pathlib import Path
+from types import ModuleType
+
+from burnish.core.errors import ConfigError
+
+HOOKS = {"domains": "load", "objectives": "loss", "stages": "run", "engine": "open_engine"}
+
+
+def names(kind: str) -> list[str]:
+    """List the plugins that ship in a folder, sorted."""
+    folder = Path(__file__).parent.parent / kind
+    hook = re.compile(rf"^(async )?def {HOOKS[kind]}\b", re.MULTILINE)
+    return sorted(p.stem for p in folder.glob("*.py") if hook.search(p.read_text(encoding="utf-8")))
+
+
+def load(kind: str, name: str) -> ModuleType:
+    """Import a plugin; an unknown name is a `ConfigError` that lists the known ones."""
+    if "." in name:
+        return _load_outside(kind, name)
+    known = names(kind)
+    if name not in known:
+        raise ConfigError(f"no plugin {name!r} in {kind}; there are: {', '.join(known)}")
+    return importlib.import_module(f"burnish.{kind}.{name}")
+
+
+def _load_outside(kind: str, name: str) -> ModuleType:
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and not (name == error.name or name.startswith(error.name + ".")):
+            raise
+        raise ConfigError(f"no module {name!r} for {kind}; is its package installed and on the path?") from error
+    if not hasattr(module, HOOKS[kind]):
+        raise ConfigError(f"module {name!r} is no plugin for {kind}: it defines no function {HOOKS[kind]!r}")
+    return module

@@ -1,0 +1,106 @@
+"""The recipe: one TOML file that says what to run.
+
+Stage options are checked by the stage that owns them (`burnish.stages.NAME.Config`), because a new
+stage must need no edit here; `burnish check` does both.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from burnish.core.config import Strict, override, read_toml, validate
+from burnish.core.types import Json
+from burnish.sandbox.types import Isolation
+
+
+class LoraConfig(Strict):
+    """Low-rank adapters on the model's linear layers (https://arxiv.org/abs/2106.09685)."""
+
+    rank: int = Field(16, ge=1)
+    alpha: float = Field(32.0, gt=0)
+    targets: str = "all-linear"
+    """`all-linear` (all but the head), or a regular expression on module names."""
+
+
+class ModelConfig(Strict):
+    """Which model and in which precision."""
+
+    name: str = "starter"
+    """`starter`, `gemma3-270m`, `tiny`, a Hugging Face folder, a hub id, or a .gguf file."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Compute precision; `auto` is bfloat16 where the processor has instructions for it. Masters are float32."""
+    lora: LoraConfig | None = None
+    """Absent: all weights train."""
+
+
+class SandboxConfig(Strict):
+    """How code that the model wrote is kept in."""
+
+    isolation: Isolation = "namespaces"
+    """`none` runs it with no isolation at all; nothing but this word switches isolation off."""
+    when_missing: Literal["refuse", "skip_domains"] = "refuse"
+    """Where the host cannot isolate: refuse to start, or say so and leave out the domains that execute code."""
+    num_workers: int = Field(2, ge=1)
+
+
+class EngineConfig(Strict):
+    """What samples."""
+
+    use: str = "local"
+    max_rows: int = Field(64, ge=1)
+    """How many sequences are decoded at once."""
+
+
+class TaskEntry(Strict):
+    """One source of tasks."""
+
+    domain: str
+    """For example `documents`, `rg:chain_sum` or `jsonl:tasks.jsonl`."""
+    group: str = ""
+    """The name it is reported under; several sources may share one. Default: the domain."""
+    weight: float = Field(1.0, gt=0)
+    """Share of training prompts, relative to the other entries."""
+    num_eval: int = Field(200, ge=1)
+    """How many held-out tasks an evaluation uses."""
+    options: dict[str, Json] = {}
+
+    @property
+    def report_name(self) -> str:
+        return self.group or self.domain
+
+
+class Recipe(Strict):
+    """A whole run."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    seed: int = Field(1, ge=0)
+    threads: int = Field(0, ge=0)
+    """Processor threads for torch; 0 is all there are."""
+    model: ModelConfig = ModelConfig()
+    sandbox: SandboxConfig = SandboxConfig()
+    engine: EngineConfig = EngineConfig()
+    tasks: list[TaskEntry] = Field(min_length=1)
+    stages: list[dict[str, Any]] = Field(min_length=1)
+    """Each has `use = "NAME"` and that stage's own options."""
+
+    @field_validator("stages")
+    @classmethod
+    def _stages_name_a_plugin(cls, stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for index, stage in enumerate(stages):
+            if not isinstance(stage.get("use"), str):
+                raise ValueError(f"stage {index} says no `use`; for example use = \"sft\"")
+        return stages
+
+
+class Suite(Strict):
+    """What `burnish eval --suite` reads: the tasks to evaluate on, and how code is kept in."""
+
+    tasks: list[TaskEntry] = Field(min_length=1)
+    sandbox: SandboxConfig = SandboxConfig()
+
+
+def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
+    """Read a recipe and apply `--set` assignments; `ConfigError` with one line a fault."""
+    return validate(Recipe, override(read_toml(path), list(assignments)), str(path))

@@ -1,0 +1,176 @@
+"""The records that flow between the parts: task, completion, trajectory, verdict.
+
+Decisions: frozen and slotted; sequences are tuples, so that a record can be hashed, cached and
+compared; `to_json` and `from_json` are exact inverses (floats survive bit for bit).
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal, Self, get_args
+
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+Role = Literal["system", "user", "assistant", "tool"]
+Split = Literal["train", "eval"]
+StopReason = Literal["eos", "stop_string", "length"]
+VerdictKind = Literal["scored", "unscorable", "timeout", "infrastructure_error"]
+
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn of a conversation, as text."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one attempt at a task may spend."""
+
+    max_new_tokens: int = 128
+    max_steps: int = 1
+    verify_wall_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One piece of work with a hidden truth.
+
+    `id` is `DOMAIN/SPLIT/SEED/INDEX` and is enough to make the task again. `truth` is never shown to
+    the policy and never enters its sandbox. `source` names what tasks share (a layout, a family):
+    statistics are clustered by it. `gold` is a reply that scores 1, where the domain knows one.
+    """
+
+    id: str
+    domain: str
+    messages: tuple[Message, ...]
+    truth: Mapping[str, Json]
+    gold: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    tags: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def prompt_hash(self) -> str:
+        """Sha-256 of the messages: equal prompts are one prompt, whatever their ids."""
+        return sha256_json([asdict(message) for message in self.messages])
+
+    @property
+    def content_hash(self) -> str:
+        """Sha-256 of domain, messages and truth."""
+        return sha256_json([self.domain, [asdict(m) for m in self.messages], dict(self.truth)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a verifier found. Only `scored` trains; nothing else ever becomes a silent 0.
+
+    Build one with `scored`, `unscorable`, `timed_out` or `infrastructure_error`.
+    """
+
+    kind: VerdictKind
+    score: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    evidence: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.kind == "scored") != (self.score is not None):
+            raise ValueError(f"a verdict has a score exactly if it is scored; got {self.kind}, {self.score!r}")
+        if self.score is not None and not (math.isfinite(self.score) and 0 <= self.score <= 1):
+            raise ValueError(f"a score lies in [0, 1]; got {self.score!r}")
+
+    @classmethod
+    def scored(cls, score: float, parts: Mapping[str, float] | None = None, evidence: str = "") -> Self:
+        """The reply is worth `score` in [0, 1]; `parts` says how it came about."""
+        return cls(kind="scored", score=float(score), parts=dict(parts or {}), evidence=evidence)
+
+    @classmethod
+    def unscorable(cls, reason: str) -> Self:
+        """The verifier cannot decide (its own fault or the task's, not the reply's)."""
+        return cls(kind="unscorable", evidence=reason)
+
+    @classmethod
+    def timed_out(cls, reason: str) -> Self:
+        """The *verifier* ran out of time. A reply whose code loops for ever is scored, not timed out."""
+        return cls(kind="timeout", evidence=reason)
+
+    @classmethod
+    def infrastructure_error(cls, reason: str) -> Self:
+        """Machinery failed; the attempt is repeated by rule."""
+        return cls(kind="infrastructure_error", evidence=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """What an engine sampled: `logprobs` are of the distribution that was sampled from."""
+
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    text: str
+    stop_reason: StopReason
+    policy_version: int
+
+    def __post_init__(self) -> None:
+        assert len(self.token_ids) == len(self.logprobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """One attempt at one task, as tokens: what was sampled is what is trained.
+
+    `token_ids`, `was_sampled` and `logprobs` have one entry a token; a log-probability is 0.0 where
+    the token was given and not sampled.
+    """
+
+    group_id: str
+    member: int
+    task_id: str
+    prompt_hash: str
+    seed: int
+    token_ids: tuple[int, ...]
+    was_sampled: tuple[bool, ...]
+    logprobs: tuple[float, ...]
+    reply: str
+    stop_reason: StopReason
+    oldest_version: int
+    newest_version: int
+    verdict: Verdict | None = None
+    sample_s: float = 0.0
+    verify_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        assert len(self.token_ids) == len(self.was_sampled) == len(self.logprobs)
+
+    @property
+    def num_sampled(self) -> int:
+        """How many tokens the policy chose."""
+        return sum(self.was_sampled)
+
+    @property
+    def prompt_length(self) -> int:
+        """How many tokens come before the first sampled one."""
+        return self.was_sampled.index(True) if True in self.was_sampled else len(self.was_sampled)
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, line: str) -> Self:
+        """The inverse of `to_json`."""
+        row = json.loads(line)
+        verdict = Verdict(**row.pop("verdict")) if row["verdict"] else row.pop("verdict")
+        for name in ("token_ids", "was_sampled", "logprobs"):
+            row[name] = tuple(row[name])
+        return cls(**row, verdict=verdict)
+
+
+def sha256_json(value: object) -> str:
+    """Hash a JSON value by its canonical form (sorted keys, no spaces)."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,49 @@
+"""Domains: what a task is, and what its reply is worth. One file (or folder) a domain.
+
+A domain file defines `load(argument, options) -> Domain`. `argument` is what follows the colon of
+`domain = "rg:chain_sum"` (empty without one); `options` is the entry's `options` table: reject what you do
+not know. The module's docstring states **State**, **Action** and **Reward** in three paragraphs
+that begin with these words; `burnish tasks show` prints them. No torch here.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from burnish.core import plugins
+from burnish.core.types import Json, Split, Task, Verdict
+from burnish.sandbox import Box
+
+Options = Mapping[str, Json]
+
+
+class Domain(Protocol):
+    """A source of tasks together with its verifier."""
+
+    name: str
+    """The whole name as a recipe writes it, for example `rg:chain_sum`."""
+
+    executes_code: bool
+    """Whether `verify` runs text that the policy wrote; such a domain needs a sandbox."""
+
+    def size(self, split: Split) -> int | None:
+        """How many tasks the split has; None if it is generated without end."""
+        ...
+
+    def task(self, split: Split, seed: int, index: int) -> Task:
+        """Make one task; equal arguments give equal tasks. Eval tasks share no source with training where sources exist."""
+        ...
+
+    async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
+        """Judge a reply. Never raises for a bad reply; `SandboxError` propagates."""
+        ...
+
+
+def open_domain(name: str, options: Options | None = None) -> Domain:
+    """Load the domain that a recipe names, such as `rg:chain_sum` or `documents`."""
+    plugin, _, argument = name.partition(":")
+    return plugins.load("domains", plugin).load(argument, options or {})
+
+
+def task_id(domain: str, split: Split, seed: int, index: int) -> str:
+    """The id from which the task can be made again."""
+    return f"{domain}/{split}/{seed}/{index}"

@@ -1,0 +1,37 @@
+"""Objectives: advantages and losses as pure functions of tensors. One file an algorithm.
+
+A file defines a frozen `Config` dataclass with the paper's defaults, `loss(streams, config) -> Loss`, and,
+if it turns rewards into advantages, `advantages(rewards_G, config) -> Tensor`. A loss is a *sum*
+over tokens; the learner divides once by the global weight.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streams:
+    """What an objective sees: one entry for each token that trains, sequences laid end to end.
+
+    `sequence_T` numbers the sequence that a token belongs to (0, 1, ... within this call; a sequence
+    is never split over two calls). `weights_T` carries the choice of aggregation. `old_logprobs_T`
+    are the proximal policy's, `rollout_logprobs_T` the sampler's own.
+    """
+
+    new_logprobs_T: Tensor
+    weights_T: Tensor
+    sequence_T: Tensor
+    advantages_T: Tensor | None = None
+    old_logprobs_T: Tensor | None = None
+    rollout_logprobs_T: Tensor | None = None
+    ref_logprobs_T: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """`total` is differentiable; each metric is a detached weighted sum, divided like the loss."""
+
+    total: Tensor
+    metrics: Mapping[str, Tensor]

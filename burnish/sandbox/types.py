@@ -1,0 +1,64 @@
+"""The contract of a sandbox: a job goes in, an outcome comes out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Isolation = Literal["namespaces", "none"]
+Ending = Literal["exited", "killed", "timed_out", "over_output", "over_memory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceLimits:
+    """What one job may use; sizes are totals for its whole process tree."""
+
+    wall_s: float = 5.0
+    cpu_s: float = 5.0
+    memory_mb: int = 512
+    disk_mb: int = 16
+    num_files: int = 1024
+    num_processes: int = 32
+    output_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A Python program and what it is given.
+
+    `files` are written into its working folder, names relative. `preload` names modules that the
+    sandbox has already imported when the job starts (a start-up cost paid once, not a grant).
+    The program may write its answer to the descriptor in the environment variable
+    `BURNISH_ANSWER_FD`, apart from stdout.
+    """
+
+    source: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    stdin: bytes = b""
+    preload: tuple[str, ...] = ()
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a job. `exit_code` is None unless it exited by itself."""
+
+    ending: Ending
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+    answer: bytes
+    wall_s: float
+
+
+class Box(Protocol):
+    """Runs jobs, many at a time; each in a fresh place, nothing survives it."""
+
+    isolation: Isolation
+
+    async def run(self, job: Job) -> Outcome:
+        """Run one job to its end or its limits; `SandboxError` if the sandbox itself fails."""
+        ...
+
+    async def stop(self) -> None:
+        """Kill everything that was started; safe to call twice."""
+        ...
