@@ -11,8 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from burnish.core.config import Strict, override, read_toml, validate
-from burnish.core.types import Json
-from burnish.sandbox.types import Isolation
+from burnish.core.types import Isolation, Json
 
 
 class LoraConfig(Strict):

@@ -16,6 +16,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 Split = Literal["train", "eval"]
 StopReason = Literal["eos", "stop_string", "length"]
 VerdictKind = Literal["scored", "unscorable", "timeout", "infrastructure_error"]
+Isolation = Literal["namespaces", "none"]
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-Isolation = Literal["namespaces", "none"]
+from burnish.core.types import Isolation
+
+__all__ = ["Box", "Ending", "Isolation", "Job", "Outcome", "ResourceLimits"]
+
 Ending = Literal["exited", "killed", "timed_out", "over_output", "over_memory"]
 
 
