@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, JsonValue, field_validator
 
 from burnish.core.config import Strict, override, read_toml, validate
-from burnish.core.types import Isolation, Json
+from burnish.core.types import Isolation
 
 
 class LoraConfig(Strict):
@@ -63,7 +63,7 @@ class TaskEntry(Strict):
     """Share of training prompts, relative to the other entries."""
     num_eval: int = Field(200, ge=1)
     """How many held-out tasks an evaluation uses."""
-    options: dict[str, Json] = {}
+    options: dict[str, JsonValue] = {}
 
     @property
     def report_name(self) -> str:
