@@ -1,0 +1,138 @@
+"""Short Python functions from a description, judged by hidden unit tests in the sandbox.
+
+**State**: one question: what the function is called, what it takes, what it returns, and one example.
+The inputs that judge it are hidden (eight a task, the empty one among them where there is one).
+
+**Action**: one reply. The first fenced code block counts if there is one, else the first run of lines
+that look like a function; text around it is ignored.
+
+**Reward**: the share of hidden calls that return the expected value, types compared exactly (a tuple
+comes out as a list). A call that raises fails alone; one that hangs or kills the process fails
+itself and those after it. Answers that break the protocol (missing, doubled or unknown ids) score 0.
+
+Decisions: functions come in families (see `code_families`); `split = "train"` draws from the seen
+families, `"eval"` half from seen and half from held-out ones, tagged `seen_family` and `held_out_family`
+(option `eval_on`: `mixed`, `held_out` or `seen`). Expected values never enter the sandbox.
+Covered: functions of numbers, lists of numbers, strings. Not covered: classes, several files.
+"""
+
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from burnish.core.errors import ConfigError
+from burnish.core.seeds import derive
+from burnish.core.types import Json, Limits, Message, Split, Task, Verdict
+from burnish.domains import Options, task_id
+from burnish.domains.code_families import Family, Problem, draw
+from burnish.domains.code_families_held_out import FAMILIES as HELD_OUT
+from burnish.domains.code_families_seen import FAMILIES as SEEN
+from burnish.domains.code_verdict import judge, nothing
+from burnish.sandbox import Box, Job, ResourceLimits
+
+EVAL_FAMILIES: Mapping[str, tuple[Family, ...]] = {"held_out": HELD_OUT, "seen": SEEN}
+EVAL_CHOICES = ("mixed", "held_out", "seen")
+LONGEST_REPLY = 20_000
+
+WORKER = Path(__file__).with_name("code_worker.py").read_text(encoding="utf-8")
+JOB_LIMITS = ResourceLimits(wall_s=3.0, cpu_s=2.0, memory_mb=256, num_processes=8, output_bytes=1 << 18)
+
+FENCED = re.compile(r"```[ \t]*[\w+-]*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
+CODE_LINE = re.compile(r"(def |async def |class |import |from |@)")
+INNER_LINE = re.compile(r"([ \t]|#|\)|\]|\}|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """Problems drawn without end from the families."""
+
+    name: str = "code"
+    executes_code: bool = True
+    eval_on: str = "mixed"
+
+    def size(self, split: Split) -> int | None:
+        """Generated without end."""
+        return None
+
+    def task(self, split: Split, seed: int, index: int) -> Task:
+        """Draw a family, then a problem of it."""
+        rng = Random(derive(seed, self.name, split, index))
+        standing = "seen" if split == "train" else self._standing(index)
+        family = rng.choice(EVAL_FAMILIES[standing])
+        problem = draw(family, rng)
+        return Task(
+            id=task_id(self.name, split, seed, index),
+            domain=self.name,
+            messages=(Message(role="user", content=prompt(problem)),),
+            truth={"function": problem.function, "calls": problem.calls, "expected": problem.expected},
+            gold=f"```python\n{problem.solution}\n```",
+            limits=Limits(max_new_tokens=80),
+            tags=(f"{standing}_family",),
+            source=f"code/{family.name}",
+        )
+
+    def _standing(self, index: int) -> str:
+        if self.eval_on == "mixed":
+            return "held_out" if index % 2 == 0 else "seen"
+        return self.eval_on
+
+    async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
+        """Run the reply's function on the hidden inputs in the sandbox and compare here."""
+        function, calls, expected = _read_truth(task)
+        source = find_code(reply)
+        if not re.search(rf"\b{function}\b", source):
+            return nothing(f"no function {function!r} in the reply")
+        ids = [secrets.token_hex(8) for _ in calls]
+        work = {"source": source, "function": function, "calls": list(zip(ids, calls, strict=True))}
+        job = Job(source=WORKER, stdin=json.dumps(work).encode(), preload=("json",), limits=JOB_LIMITS)
+        return judge(await box.run(job), ids, function, calls, expected)
+
+
+def load(argument: str, options: Options) -> Code:
+    """Open the domain; it takes no argument and one option, `eval_on`."""
+    if argument:
+        raise ConfigError(f"domain 'code' takes no argument; got {argument!r}; write domain = \"code\"")
+    unknown = sorted(set(options) - {"eval_on"})
+    if unknown:
+        raise ConfigError(f"domain 'code': unknown option {unknown[0]!r}; known options: eval_on")
+    eval_on = options.get("eval_on", "mixed")
+    if eval_on not in EVAL_CHOICES:
+        raise ConfigError(f"domain 'code': eval_on = {eval_on!r}; expected one of: {', '.join(EVAL_CHOICES)}")
+    return Code(eval_on=str(eval_on))
+
+
+def prompt(problem: Problem) -> str:
+    """The question as the policy sees it."""
+    shown = ", ".join(repr(value) for value in problem.example)
+    return (
+        f"Write a Python function `{problem.signature}` that {problem.ask}.\n"
+        f"Example: {problem.function}({shown}) returns {problem.example_value!r}.\n"
+        "Answer with the function only, in a Python code block."
+    )
+
+
+def find_code(reply: str) -> str:
+    """Take the code out of a reply; empty where there is none or the reply is far too long."""
+    if len(reply) > LONGEST_REPLY:
+        return ""
+    fenced = FENCED.search(reply)
+    return fenced.group(1) if fenced else _bare_code(reply.splitlines())
+
+
+def _bare_code(lines: Sequence[str]) -> str:
+    """The lines from the first that opens a function (or import) to the last that can belong to it."""
+    start = next((number for number, line in enumerate(lines) if CODE_LINE.match(line)), len(lines))
+    end = start
+    while end < len(lines) and (CODE_LINE.match(lines[end]) or INNER_LINE.match(lines[end])):
+        end += 1
+    return "\n".join(lines[start:end])
+
+
+def _read_truth(task: Task) -> tuple[str, list[Json], list[Json]]:
+    function, calls, expected = task.truth["function"], task.truth["calls"], task.truth["expected"]
+    assert isinstance(function, str) and isinstance(calls, list) and isinstance(expected, list)
+    return function, calls, expected
