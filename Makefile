@@ -60,7 +60,7 @@ format: install ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 
 types: install
-	$(BIN)/pyright
+	$(BIN)/pyright --threads
 
 layers: install
 	$(BIN)/lint-imports

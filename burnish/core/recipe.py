@@ -17,8 +17,8 @@ from burnish.core.types import Isolation
 class LoraConfig(Strict):
     """Low-rank adapters on the model's linear layers (https://arxiv.org/abs/2106.09685)."""
 
-    rank: int = Field(16, ge=1)
-    alpha: float = Field(32.0, gt=0)
+    rank: int = Field(default=16, ge=1)
+    alpha: float = Field(default=32.0, gt=0)
     targets: str = "all-linear"
     """`all-linear` (all but the head), or a regular expression on module names."""
 
@@ -41,14 +41,14 @@ class SandboxConfig(Strict):
     """`none` runs it with no isolation at all; nothing but this word switches isolation off."""
     when_missing: Literal["refuse", "skip_domains"] = "refuse"
     """Where the host cannot isolate: refuse to start, or say so and leave out the domains that execute code."""
-    num_workers: int = Field(2, ge=1)
+    num_workers: int = Field(default=2, ge=1)
 
 
 class EngineConfig(Strict):
     """What samples."""
 
     use: str = "local"
-    max_rows: int = Field(64, ge=1)
+    max_rows: int = Field(default=64, ge=1)
     """How many sequences are decoded at once."""
 
 
@@ -59,9 +59,9 @@ class TaskEntry(Strict):
     """For example `documents`, `rg:chain_sum` or `jsonl:tasks.jsonl`."""
     group: str = ""
     """The name it is reported under; several sources may share one. Default: the domain."""
-    weight: float = Field(1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0)
     """Share of training prompts, relative to the other entries."""
-    num_eval: int = Field(200, ge=1)
+    num_eval: int = Field(default=200, ge=1)
     """How many held-out tasks an evaluation uses."""
     options: dict[str, JsonValue] = {}
 
@@ -74,8 +74,8 @@ class Recipe(Strict):
     """A whole run."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    seed: int = Field(1, ge=0)
-    threads: int = Field(0, ge=0)
+    seed: int = Field(default=1, ge=0)
+    threads: int = Field(default=0, ge=0)
     """Processor threads for torch; 0 is all there are."""
     model: ModelConfig = ModelConfig()
     sandbox: SandboxConfig = SandboxConfig()

@@ -76,7 +76,7 @@ class Verdict:
 
     kind: VerdictKind
     score: float | None = None
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
     evidence: str = ""
 
     def __post_init__(self) -> None:
