@@ -1,0 +1,40 @@
+"""GSPO: one ratio a sequence, the geometric mean of its tokens', clipped as a whole.
+
+https://arxiv.org/abs/2507.18071, eq. 5 to 7, with the bounds of section 5.1. The ratio is taken over the tokens of
+non-zero weight. Tokens of a sequence share one advantage; not covered: GSPO-token.
+Aggregation: `seq_mean_token_mean`, which gives each sequence's ratio the weight 1.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from burnish.objectives import Loss, Streams, ops
+from burnish.objectives.aggregation import Kind
+
+AGGREGATION: Kind = "seq_mean_token_mean"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Published defaults; bounds on a mean are far tighter than on a token."""
+
+    clip_low: float = 3e-4
+    clip_high: float = 4e-4
+
+
+def advantages(rewards_G: Tensor, config: Config) -> Tensor:
+    """One advantage a reply: its reward against its siblings', in units of their spread."""
+    return ops.center(rewards_G, divide_by_std=True)
+
+
+def sequence_ratio(s: Streams) -> Tensor:
+    """The ratio of the sequence to the power 1 / length, at each of its tokens."""
+    old_logprobs_T = ops.required(s.old_logprobs_T, "old_logprobs_T")
+    new_mean_T = ops.sequence_mean(s.new_logprobs_T, s)
+    return ops.importance_ratio(new_mean_T, ops.sequence_mean(old_logprobs_T, s))
+
+
+def loss(s: Streams, config: Config) -> Loss:
+    """Clipped surrogate of the sequence's ratio, summed over tokens."""
+    return ops.clipped_surrogate(s, sequence_ratio(s), config.clip_low, config.clip_high)
