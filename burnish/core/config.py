@@ -70,7 +70,9 @@ def _assign(data: dict[str, Any], keys: list[str], value: Any, assignment: str) 
 
 def _list_index(node: list[Any], key: str, assignment: str) -> int:
     if not key.isdigit() or int(key) >= len(node):
-        raise ConfigError(f"--set {assignment!r}: {key!r} is no index into a list of {len(node)} entries (0 is the first)")
+        raise ConfigError(
+            f"--set {assignment!r}: {key!r} is no index into a list of {len(node)} entries (0 is the first)"
+        )
     return int(key)
 
 

@@ -5,6 +5,7 @@ package. A file is a plugin if it defines its folder's hook (`HOOKS`) at top lev
 the folder are shared code. Names are found by reading files, not by importing them.
 """
 
+import ast
 import importlib
 import re
 from pathlib import Path
@@ -30,6 +31,14 @@ def load(kind: str, name: str) -> ModuleType:
     if name not in known:
         raise ConfigError(f"no plugin {name!r} in {kind}; there are: {', '.join(known)}")
     return importlib.import_module(f"burnish.{kind}.{name}")
+
+
+def docstring(kind: str, name: str) -> str:
+    """Read a plugin's module docstring, without importing one that ships here."""
+    if "." in name or name not in names(kind):
+        return load(kind, name).__doc__ or ""
+    path = Path(__file__).parent.parent / kind / f"{name}.py"
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 
 def _load_outside(kind: str, name: str) -> ModuleType:

@@ -67,6 +67,7 @@ class TaskEntry(Strict):
 
     @property
     def report_name(self) -> str:
+        """Under which name results are reported."""
         return self.group or self.domain
 
 
@@ -89,7 +90,7 @@ class Recipe(Strict):
     def _stages_name_a_plugin(cls, stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for index, stage in enumerate(stages):
             if not isinstance(stage.get("use"), str):
-                raise ValueError(f"stage {index} says no `use`; for example use = \"sft\"")
+                raise ValueError(f'stage {index} says no `use`; for example use = "sft"')
         return stages
 
 

@@ -1,0 +1,203 @@
+"""The command `burnish`: what a person types. The top layer; each command calls one function below.
+
+Decisions: a command imports what it needs when it runs, because `burnish --help` must answer at once
+and torch takes seconds; hence the imports inside functions, here and nowhere else. Results go to
+stdout, messages to stderr. `burnish.commands.manners` turns errors into messages and exit codes:
+0 done, 1 the answer is no (a gate held, a check failed), 2 the user can put it right, 3 an invariant
+broke, 130 stopped.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from burnish import __version__
+from burnish.commands.manners import polite
+
+app = typer.Typer(
+    help="Post-training of large language models, with evidence.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+tasks_app = typer.Typer(help="Look at domains: their tasks, truths and graders.", no_args_is_help=True)
+sandbox_app = typer.Typer(help="What keeps code in that a model wrote.", no_args_is_help=True)
+app.add_typer(tasks_app, name="tasks")
+app.add_typer(sandbox_app, name="sandbox")
+
+RecipePath = Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file, for example recipes/quickstart.toml.")]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key: --set tasks.0.weight=2. Repeatable."),
+]
+DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help="For example documents, code, rg:chain_sum.")]
+DomainOptions = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of the domain. Repeatable.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Equal seeds give equal tasks.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+IsolationOption = Annotated[
+    str, typer.Option(help="namespaces, or none: run the code with no isolation at all.", metavar="HOW")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"burnish {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Post-training of large language models, with evidence."""
+
+
+@app.command()
+@polite
+def run(
+    recipe: RecipePath,
+    assignments: Assignments = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from where the run was stopped.")] = False,
+    runs: Annotated[Path, typer.Option(help="The folder that run folders are made in.")] = Path("runs"),
+) -> None:
+    """Run a recipe: train, evaluate, gate, export, report."""
+    from burnish.commands.run import run_command
+
+    raise typer.Exit(run_command(recipe, assignments or [], runs, resume))
+
+
+@app.command()
+@polite
+def check(recipe: RecipePath, assignments: Assignments = None) -> None:
+    """Validate a recipe without running it, and print it with every default filled in."""
+    from burnish.core.recipe import read_recipe
+    from burnish.stages.check import check_recipe
+
+    typer.echo(json.dumps(check_recipe(read_recipe(recipe, assignments or [])), indent=2, ensure_ascii=False))
+
+
+@app.command(name="eval")
+@polite
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A model folder, hub id, .gguf file or name such as starter.")],
+    suite: Annotated[Path | None, typer.Option(help="A TOML file with [[tasks]]; without it, the usual ones.")] = None,
+    seed: Seed = 1,
+    num: Annotated[int | None, typer.Option(min=1, help="Tasks per domain, instead of the suite's numbers.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a model on held-out tasks."""
+    from burnish.commands.evaluate import evaluate_command
+
+    evaluate_command(model, suite, seed, num, as_json)
+
+
+@app.command()
+@polite
+def chat(
+    model: Annotated[str, typer.Argument(help="A model folder, hub id, .gguf file or name such as starter.")],
+) -> None:
+    """Talk to a model."""
+    from burnish.stages import chat as stage
+
+    stage.chat(model)
+
+
+@app.command()
+@polite
+def export(
+    source: Annotated[
+        Path, typer.Argument(metavar="RUN_OR_CHECKPOINT", help="A run folder or one of its checkpoints.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write; it must not exist.")],
+) -> None:
+    """Write a plain Hugging Face folder from a run or a checkpoint."""
+    from burnish.stages import export as stage
+
+    stage.export(source, out)
+
+
+@app.command()
+@polite
+def verify(
+    domain: DomainName,
+    task_id: Annotated[
+        str, typer.Argument(metavar="TASK_ID", help="DOMAIN/SPLIT/SEED/INDEX, as `tasks sample` prints it.")
+    ],
+    reply: Annotated[Path, typer.Option(help="The file that holds the reply; - reads standard input.")],
+    options: DomainOptions = None,
+    isolation: IsolationOption = "namespaces",
+) -> None:
+    """Judge a reply and explain the verdict part by part."""
+    from burnish.commands.verify import verify_command
+
+    verify_command(domain, task_id, reply, options or [], isolation)
+
+
+@tasks_app.command(name="list")
+@polite
+def tasks_list() -> None:
+    """List the domains that are installed."""
+    from burnish.commands.tasks import list_domains
+
+    list_domains()
+
+
+@tasks_app.command(name="show")
+@polite
+def tasks_show(domain: DomainName) -> None:
+    """Print a domain's state, action and reward."""
+    from burnish.commands.tasks import show_domain
+
+    show_domain(domain)
+
+
+@tasks_app.command(name="sample")
+@polite
+def tasks_sample(
+    domain: DomainName,
+    n: Annotated[int, typer.Option("--n", min=1, help="How many tasks.")] = 3,
+    seed: Seed = 1,
+    split: Annotated[str, typer.Option(help="train or eval.")] = "train",
+    options: DomainOptions = None,
+) -> None:
+    """Print tasks: what is asked, the hidden truth, and a reply that scores 1."""
+    from burnish.commands.tasks import sample_domain
+
+    sample_domain(domain, n, seed, split, options or [])
+
+
+@tasks_app.command(name="check")
+@polite
+def tasks_check(
+    domain: DomainName,
+    n: Annotated[int, typer.Option("--n", min=1, help="How many tasks of each split.")] = 20,
+    seed: Seed = 1,
+    options: DomainOptions = None,
+    isolation: IsolationOption = "namespaces",
+) -> None:
+    """Prove that gold scores 1, an empty reply 0, and equal seeds give equal tasks."""
+    from burnish.commands.check_domain import check_domain
+
+    raise typer.Exit(check_domain(domain, n, seed, options or [], isolation))
+
+
+@sandbox_app.command(name="doctor")
+@polite
+def sandbox_doctor() -> None:
+    """Say whether this machine can isolate code, and what is missing if not."""
+    from burnish.commands.doctor import doctor
+
+    raise typer.Exit(doctor())
+
+
+def main() -> None:
+    """Run the command line; the entry point of the `burnish` script."""
+    app()

@@ -1,0 +1,33 @@
+"""`burnish eval`: evaluate a model, and print a table or JSON."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from burnish.core.config import read_toml, validate
+from burnish.core.recipe import Suite
+from burnish.stages.evaluate import evaluate_model
+
+
+def evaluate_command(model: str, suite_path: Path | None, seed: int, num: int | None, as_json: bool) -> None:
+    """Evaluate and print."""
+    suite = validate(Suite, read_toml(suite_path), str(suite_path)) if suite_path else None
+    result = evaluate_model(model, suite, seed, num)
+    if as_json:
+        typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+    else:
+        Console().print(_table(model, result["domains"]))
+
+
+def _table(model: str, domains: Mapping[str, Mapping[str, Any]]) -> Table:
+    table = Table(title=model)
+    for heading in ("domain", "mean", "95 % interval", "tasks"):
+        table.add_column(heading, justify="left" if heading == "domain" else "right")
+    for name, row in domains.items():
+        table.add_row(name, f"{row['mean']:.3f}", f"{row['low']:.3f} to {row['high']:.3f}", str(row["n"]))
+    return table
