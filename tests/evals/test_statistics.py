@@ -51,6 +51,13 @@ def test_bootstrap_agrees_with_students_interval_on_many_units():
     assert (low, high) == pytest.approx((scores_N.mean() - half, scores_N.mean() + half), abs=0.001)
 
 
+@pytest.mark.parametrize(("n", "student"), [(8, 2.364624), (12, 2.200985)])
+def test_bootstrap_of_few_units_is_as_wide_as_students_interval(n, student):
+    scores_N = np.linspace(0.2, 0.8, n)
+    low, high = bootstrap(scores_N, np.ones(n))
+    assert high - low == pytest.approx(2 * student * scores_N.std(ddof=1) / math.sqrt(n), rel=0.04)
+
+
 def test_bootstrap_of_unequal_clusters_weighs_tasks_equally():
     clusters = ["big"] * 20 + [f"small-{index}" for index in range(10)]
     assert interval([0.9] * 20 + [0.3] * 10, clusters).mean == pytest.approx((20 * 0.9 + 10 * 0.3) / 30)
@@ -142,7 +149,7 @@ def test_mcnemar_equals_the_binomial_tail(num_better, num_worse, p):
         ([0.1, 0.2, 0.4], 2 / 8),  # only all-plus and all-minus reach 0.7
         ([0.1, 0.2, -0.4], 8 / 8),  # |sum| is 0.1: every pattern of signs is at least as far
         ([-0.1, 0.2, 0.4], 4 / 8),  # 0.5 and 0.7, both ways
-        ([0.1, 0.1, 0.1, 0.1], 2 / 16),  # float noise must not break ties
+        ([0.2, 0.4, 0.3], 2 / 8),  # in this order the sum rounds up: noise must not break ties
         ([0.0, 0.0], 1.0),
         ([0.5], 1.0),
     ],
