@@ -32,7 +32,7 @@ class Proof:
 def check_domain(name: str, num: int, seed: int, options: Sequence[str], isolation: str) -> int:
     """Print the proofs; 0 if all hold, else 1."""
     domain, again = open_named(name, options), open_named(name, options)
-    tasks = {split: _tasks(domain, split, num, seed) for split in SPLITS}
+    tasks: dict[Split, list[Task]] = {split: _tasks(domain, split, num, seed) for split in SPLITS}
     proofs = [_equal_seeds(split, tasks[split], _tasks(again, split, num, seed)) for split in SPLITS]
     proofs += [_ids(name, split, seed, tasks[split]) for split in SPLITS]
     proofs += asyncio.run(_graded(domain, tasks, isolation))

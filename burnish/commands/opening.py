@@ -20,7 +20,7 @@ def split_named(word: str) -> Split:
     """Read the name of a split."""
     if word not in SPLITS:
         raise ConfigError(f"no split {word!r}; there are: {', '.join(SPLITS)}")
-    return cast(Split, word)
+    return word
 
 
 @asynccontextmanager
