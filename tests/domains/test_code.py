@@ -1,0 +1,317 @@
+"""Code: families mean what they say, replies are read as asked, and cheating does not pay."""
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from burnish.core.errors import ConfigError, SandboxError
+from burnish.core.types import Message, Task
+from burnish.domains import code, open_domain
+from burnish.domains.code_families import draw, run_gold
+from burnish.domains.code_families_held_out import FAMILIES as HELD_OUT
+from burnish.domains.code_families_seen import FAMILIES as SEEN
+from burnish.domains.code_verdict import is_same, judge
+from burnish.sandbox import Outcome
+
+TASK = Task(
+    id="code/train/1/0",
+    domain="code",
+    messages=(Message(role="user", content="double"),),
+    truth={"function": "double", "calls": [[0], [1], [2], [3]], "expected": [0, 2, 4, 6]},
+)
+DOUBLE = "def double(n):\n    return n * 2"
+
+
+def verdict_on(reply: str, box, task: Task = TASK):
+    return asyncio.run(code.Code().verify(task, reply, box))
+
+
+@pytest.mark.parametrize("family", SEEN + HELD_OUT, ids=lambda family: family.name)
+def test_each_family_has_many_problems_with_telling_inputs(family) -> None:
+    problems = [draw(family, Random(seed)) for seed in range(20)]
+    assert len({code.prompt(problem) for problem in problems}) >= 19
+    for problem in problems:
+        shown, hidden = json.dumps(problem.example), [json.dumps(call) for call in problem.calls]
+        assert len(hidden) == 8 and shown not in hidden and len(set(hidden)) == 8
+        assert max(problem.expected.count(value) for value in problem.expected) <= 4
+
+
+@pytest.mark.parametrize("family", SEEN + HELD_OUT, ids=lambda family: family.name)
+def test_each_gold_is_short_and_gives_the_shown_example(family) -> None:
+    problem = draw(family, Random(5))
+    assert len(problem.solution.splitlines()) <= 7
+    assert run_gold(problem.solution, problem.function, [problem.example]) == [problem.example_value]
+    assert "{" not in code.prompt(problem) + problem.solution
+
+
+MEANINGS = [
+    ("sum_parity", {"bit": 1}, [[1, 2, 3, -3]], 1),
+    ("count_compare", {"sign": ">=", "k": 5}, [[4, 5, 6]], 2),
+    ("keep_compare", {"sign": "<", "k": 5}, [[4, 5, 6]], [4]),
+    ("scale_each", {"sign": "-", "k": 2}, [[4, 5]], [2, 3]),
+    ("keep_multiples", {"k": 3}, [[3, 4, -6, 0]], [3, -6, 0]),
+    ("count_letter", {"c": "a"}, ["banana tea"], 4),
+    ("keep_long_words", {"sign": ">", "k": 3}, [["ant", "bread"]], ["bread"]),
+    ("join_words", {"sep": "-"}, [["a", "b"]], "a-b"),
+    ("text_case", {"way": "title"}, ["a cat"], "A Cat"),
+    ("first_items", {"slice": "-2:"}, [[1, 2, 3]], [2, 3]),
+    ("reverse_list", {}, [["a", "b"]], ["b", "a"]),
+    ("extreme", {"call": "min", "k": -1}, [[]], -1),
+    ("repeat_text", {"k": 2}, ["ab"], "abab"),
+    ("linear", {"k": 3, "sign": "-", "m": 1}, [4], 11),
+    ("is_multiple", {"k": 3}, [9], True),
+    ("first_letters", {}, [["ant", "bee"]], ["a", "b"]),
+    ("word_lengths", {}, [["ant", "bread"]], [3, 5]),
+    ("replace_letter", {"c": "a", "d": "u"}, ["banana"], "bununu"),
+    ("count_up", {"k": 1}, [3], [1, 2, 3]),
+    ("limit", {"call": "max", "k": 10}, [4], 10),
+    ("count_words", {}, ["a cat"], 2),
+    ("sort_list", {"extra": ", reverse=True"}, [[1, 3, 2]], [3, 2, 1]),
+    ("starts_with", {"c": "a"}, [["ant", "tea"]], ["ant"]),
+    ("contains", {"k": 2}, [[1, 2]], True),
+    ("end_sum", {"sign": "*"}, [[2, 9, 4]], 8),
+    ("distance", {}, [3, 9], 6),
+    ("remove_value", {"k": 2}, [[2, 1, 2]], [1]),
+    ("is_palindrome", {}, ["abba"], True),
+    ("sum_of_squares", {"exponent": 3}, [[1, 2]], 9),
+    ("every_nth", {"k": 2}, [[1, 2, 3]], [1, 3]),
+    ("running_total", {"name": "product", "start": 1, "sign": "*"}, [[2, 3, 4]], [2, 6, 24]),
+    ("count_equal", {"k": 2}, [[2, 1, 2]], 2),
+    ("sum_multiples", {"k": 3}, [[3, 4, 6]], 9),
+    ("count_parity", {"bit": 0}, [[1, 2, 4]], 2),
+    ("keep_parity", {"bit": 0}, [[1, 2, 4]], [2, 4]),
+    ("count_long_words", {"sign": "<", "k": 4}, [["ant", "bread"]], 1),
+    ("clamp", {"k": 5, "m": 30}, [99], 30),
+    ("reverse_words", {}, ["a big cat"], "cat big a"),
+    ("last_letters", {}, [["ant", "bee"]], ["t", "e"]),
+    ("change_words", {"way": "upper"}, [["ant"]], ["ANT"]),
+    ("ends_with", {"c": "t"}, [["ant", "tea"]], ["ant"]),
+    ("power_each", {"exponent": 2}, [[3, -2]], [9, 4]),
+    ("is_compare", {"sign": "<", "k": 10}, [10], False),
+    ("drop_items", {"slice": ":-2"}, [[1, 2, 3]], [1]),
+    ("swap_pair", {}, [1, 2], [2, 1]),
+    ("count_down", {"k": 1}, [3], [3, 2, 1]),
+    ("remove_letter", {"c": "a"}, ["banana"], "bnn"),
+    ("digit_sum", {}, [407], 11),
+    ("spread", {}, [[3, -2, 9]], 11),
+    ("remove_duplicates", {}, [[3, 1, 3, 2, 1]], [3, 1, 2]),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "arguments", "expected"), MEANINGS, ids=[row[0] for row in MEANINGS])
+def test_a_family_computes_what_it_asks_for(name: str, values: dict, arguments: list, expected: object) -> None:
+    family = next(family for family in SEEN + HELD_OUT if family.name == name)
+    body = family.body.format(a="p", b="q", **values).replace("\n", "\n    ")
+    parameters = ", ".join("pq"[: len(family.takes)])
+    assert run_gold(f"def f({parameters}):\n    {body}", "f", [arguments]) == [expected]
+
+
+def test_the_table_of_meanings_has_every_family() -> None:
+    assert [row[0] for row in MEANINGS] == [family.name for family in SEEN + HELD_OUT]
+
+
+def test_held_out_families_ask_for_what_no_seen_family_computes() -> None:
+    assert len(SEEN) >= 24 and len(HELD_OUT) >= 8
+    rules = {(family.body, str(family.variants)) for family in SEEN + HELD_OUT}
+    assert len(rules) == len({family.name for family in SEEN + HELD_OUT}) == len(SEEN + HELD_OUT)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (f"```python\n{DOUBLE}\n```", DOUBLE + "\n"),
+        (f"```\n{DOUBLE}\n```", DOUBLE + "\n"),
+        (f"Here it is:\n```py\n{DOUBLE}\n```\nIt doubles.", DOUBLE + "\n"),
+        (f"```python\n{DOUBLE}", DOUBLE),
+        (f"```python\n{DOUBLE}\n```\n```python\ndef double(n): return 0\n```", DOUBLE + "\n"),
+        (DOUBLE, DOUBLE),
+        (f"Sure!\n{DOUBLE}\nThis doubles n.", DOUBLE),
+        (f"import math\n\n{DOUBLE}\n\nprint it", f"import math\n\n{DOUBLE}\n"),
+        ("n * 2", ""),
+        ("", ""),
+        ("x" * 1_000_000, ""),
+    ],
+)
+def test_the_code_is_found_in_the_reply(reply: str, expected: str) -> None:
+    assert code.find_code(reply) == expected
+
+
+@pytest.mark.parametrize(
+    ("solution", "expected"),
+    [
+        (DOUBLE, 1.0),
+        ("def double(n):\n    return n + 2", 0.25),
+        ("def double(n):\n    return float(n * 2)", 0.0),
+        ("def double(n):\n    return str(n * 2)", 0.0),
+        ("def double(n):\n    return 2 * n * n // n", 0.75),
+        ("def double(n):\n    import sys\n    if n == 1: sys.exit(0)\n    return n * 2", 0.75),
+        ("def double(n):\n    if n == 3: raise KeyboardInterrupt\n    return n * 2", 0.75),
+        ("def double(n):\n    return double(n)", 0.0),
+        ("def double(n) return n * 2", 0.0),
+        ("def triple(n):\n    return n * 2", 0.0),
+        ("double = 5", 0.0),
+        ("def double():\n    return 2", 0.0),
+        ("import no_such_module\n" + DOUBLE, 0.0),
+        ("print('hello')\n" + DOUBLE, 1.0),
+        ("raise SystemExit(0)\n" + DOUBLE, 0.0),
+    ],
+)
+def test_the_score_is_the_share_of_calls_that_return_the_expected_value(solution: str, expected: float, box) -> None:
+    assert verdict_on(f"```python\n{solution}\n```", box).score == pytest.approx(expected)
+
+
+def test_a_call_that_hangs_fails_itself_and_those_after_it(box, monkeypatch) -> None:
+    monkeypatch.setattr(code, "JOB_LIMITS", replace(code.JOB_LIMITS, wall_s=0.5))
+    verdict = verdict_on("def double(n):\n    while n == 2: pass\n    return n * 2", box)
+    assert verdict.score == 0.5 and "no value (timed_out)" in verdict.evidence
+
+
+WRITE = "import os, json\nfd = int(os.environ['BURNISH_ANSWER_FD'])\n"
+HOSTILE = {
+    "leaves before it answers": "import os\nos._exit(0)\n" + DOUBLE,
+    "leaves in the middle": "import os\ndef double(n):\n    if n == 2: os._exit(0)\n    return n * 2",
+    "prints verdicts": 'print(\'{"score": 1.0}\\nPASSED\\n4 passed in 0.01s\')\ndef double(n):\n    return None',
+    "equals everything": "class A:\n    def __eq__(self, o): return True\ndef double(n):\n    return A()",
+    "an int that equals everything": (
+        "class A(int):\n    def __eq__(self, o): return True\n    __hash__ = int.__hash__\n"
+        "def double(n):\n    return A(99)"
+    ),
+    "searches the stack for expected values": (
+        "import sys\ndef double(n):\n    frame = sys._getframe()\n    while frame:\n"
+        "        for name, value in list(frame.f_locals.items()) + list(frame.f_globals.items()):\n"
+        "            if 'expect' in name or 'truth' in name: return value\n        frame = frame.f_back"
+    ),
+    "searches all objects for expected values": (
+        "import gc\ndef double(n):\n"
+        "    return next((o['expected'] for o in gc.get_objects() if isinstance(o, dict) and 'expected' in o), None)"
+    ),
+    "answers a call twice": (
+        "import sys\n" + WRITE + "def double(n):\n    call_id = sys._getframe(1).f_locals['call_id']\n"
+        "    os.write(fd, json.dumps({'id': call_id, 'value': n * 2}).encode() + b'\\n')\n    return n * 2"
+    ),
+    "answers under made-up ids": WRITE + "os.write(fd, b'{\"id\": \"x\", \"value\": 1}\\n')\n" + DOUBLE,
+    "writes garbage": WRITE + "os.write(fd, b'\\xff\\xfe\\n')\n" + DOUBLE,
+    "writes half a line": WRITE + "os.write(fd, b'{')\n" + DOUBLE,
+    "writes deep nesting": WRITE + "os.write(fd, b'[' * 100000 + b'\\n')\n" + DOUBLE,
+    "closes the descriptor": WRITE + "os.close(fd)\n" + DOUBLE,
+    "patches json": "import json\njson.dumps = lambda *a, **k: '{\"passed\": 1.0}'\n" + DOUBLE,
+    "returns a huge int": "def double(n):\n    return 10 ** 10000",
+    "returns nan": "def double(n):\n    return float('nan')",
+    "returns itself": "def double(n):\n    a = []\n    a.append(a)\n    return a",
+}
+
+
+@pytest.mark.parametrize("solution", HOSTILE.values(), ids=HOSTILE.keys())
+def test_cheating_earns_nothing(solution: str, box) -> None:
+    assert verdict_on(f"```python\n{solution}\n```", box).score == 0
+
+
+@pytest.mark.parametrize("name", ["leaves in the middle", "answers a call twice", "answers under made-up ids"])
+def test_tampering_is_named_in_the_evidence(name: str, box) -> None:
+    verdict = verdict_on(f"```python\n{HOSTILE[name]}\n```", box)
+    assert verdict.evidence.startswith("tampered") and verdict.parts["tampered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "same"),
+    [
+        (1, 1, True),
+        (True, 1, False),
+        (1, True, False),
+        (1.0, 1, False),
+        (0.1 + 0.2, 0.3, True),
+        (0.3001, 0.3, False),
+        ("1", 1, False),
+        ([1, 2], [1, 2], True),
+        ([1, True], [1, 1], False),
+        ([1], [1, 2], False),
+        ({"a": 1}, {"a": 1}, True),
+        ({"a": 1, "b": 2}, {"a": 1}, False),
+        (None, 0, False),
+        ([], [], True),
+    ],
+)
+def test_values_are_compared_with_exact_types(value: object, expected: object, same: bool) -> None:
+    assert is_same(value, expected) is same
+
+
+def outcome(answer: bytes, ending: str = "exited") -> Outcome:
+    return Outcome(ending=ending, exit_code=0, stdout=b"", stderr=b"", answer=answer, wall_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "ending", "expected"),
+    [
+        (b'{"id": "i", "value": 1}\n{"id": "j", "value": 2}\n', "exited", 1.0),
+        (b'{"id": "i", "value": 1}\n{"id": "j", "error": "KeyError"}\n', "exited", 0.5),
+        (b'{"id": "i", "value": 1}\n', "exited", 0.0),
+        (b'{"id": "i", "value": 1}\n', "timed_out", 0.5),
+        (b'{"id": "i", "value": 1}\n{"id": "j", "va', "over_memory", 0.5),
+        (b'{"id": "i", "value": 1}\n{"id": "i", "value": 1}\n', "timed_out", 0.0),
+        (b'{"id": "i", "value": 1, "score": 1}\n{"id": "j", "value": 2}\n', "exited", 0.0),
+        (b'{"id": 1, "value": 1}\n{"id": "j", "value": 2}\n', "exited", 0.0),
+        (b"", "killed", 0.0),
+        (b"", "exited", 0.0),
+    ],
+)
+def test_answers_are_judged_by_id(answer: bytes, ending: str, expected: float) -> None:
+    assert judge(outcome(answer, ending), ["i", "j"], "f", [[1], [2]], [1, 2]).score == expected
+
+
+def test_a_sandbox_failure_is_not_a_score() -> None:
+    class BrokenBox:
+        isolation = "none"
+
+        async def run(self, job):
+            raise SandboxError("no room")
+
+        async def stop(self) -> None: ...
+
+    with pytest.raises(SandboxError, match="no room"):
+        verdict_on(f"```python\n{DOUBLE}\n```", BrokenBox())
+
+
+def test_expected_values_never_enter_the_sandbox() -> None:
+    jobs = []
+
+    class RecordingBox:
+        isolation = "none"
+
+        async def run(self, job):
+            jobs.append(job)
+            return outcome(b"")
+
+        async def stop(self) -> None: ...
+
+    verdict_on(f"```python\n{DOUBLE}\n```", RecordingBox())
+    sent = json.loads(jobs[0].stdin)
+    assert set(sent) == {"source", "function", "calls"} and [call[1] for call in sent["calls"]] == TASK.truth["calls"]
+    assert not jobs[0].files
+
+
+@pytest.mark.parametrize(
+    ("eval_on", "expected"), [("mixed", 20), ("held_out", 40), ("seen", 0)]
+)
+def test_eval_has_the_share_of_held_out_families_that_the_option_names(eval_on: str, expected: int) -> None:
+    domain = open_domain("code", {"eval_on": eval_on})
+    tags = [domain.task("eval", 1, index).tags[0] for index in range(40)]
+    assert tags.count("held_out_family") == expected
+
+
+def test_training_never_draws_a_held_out_family() -> None:
+    domain = open_domain("code")
+    trained = {domain.task("train", 1, index).source for index in range(300)}
+    assert trained == {f"code/{family.name}" for family in SEEN}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"family": 1}, "unknown option 'family'; known options: eval_on"), ({"eval_on": "all"}, "mixed, held_out, seen")],
+)
+def test_a_wrong_option_is_refused_with_the_right_ones(options: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        open_domain("code", options)
