@@ -1,0 +1,99 @@
+"""What this machine offers: the plan of the sandbox's root, and what is missing for one.
+
+The root holds this interpreter with its standard library, its site-packages, the system's C libraries
+and five harmless devices, at paths of its own (`/python`, `/site/0`), so that nothing tells where they
+come from. A project installed in editable mode is a path, not a package folder, and stays outside.
+
+Covered: CPython in a prefix of its own (pyenv, uv, conda, /usr/local) or in /usr; glibc systems, merged
+/usr or not. Not covered: Nix stores, musl.
+"""
+
+import os
+import platform
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Final
+
+from burnish.sandbox.inside import kernel
+from burnish.sandbox.inside.launch import CAP_SYS_ADMIN, Plan
+
+OLDEST_KERNEL: Final = (5, 9)  # close_range, proc with subset=pid
+NAMESPACES: Final = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
+FIRST_JOB_UID: Final = 0x7000_0000  # a range that no distribution hands out
+NUM_JOB_UIDS: Final = 0x0F00_0000
+
+
+def lacks() -> list[str]:
+    """Say what can be seen to be missing without trying."""
+    if sys.platform != "linux":
+        return [f"Linux: this is {sys.platform!r}; run Burnish in a Linux virtual machine"]
+    found: list[str] = []
+    if platform.machine() not in kernel.MACHINES:
+        found.append(f"a system-call filter for {platform.machine()!r}; there are: {', '.join(kernel.MACHINES)}")
+    if _kernel_version() < OLDEST_KERNEL:
+        found.append(f"a newer kernel: got {platform.release()!r}, expected 5.9 or later")
+    for name in (*NAMESPACES, *(() if has_admin() else ("user",))):
+        if not Path(f"/proc/self/ns/{name}").exists():
+            found.append(f"{name} namespaces: the kernel was built without them, or /proc is not mounted")
+    return found
+
+
+def how_to_get_it() -> str:
+    """Name the ways to a host that can isolate."""
+    if has_admin():
+        return "start the container with CAP_SYS_ADMIN and without a filter on mount and unshare"
+    return (
+        "allow unprivileged user namespaces (sysctl user.max_user_namespaces above 0, and where the system "
+        "has it kernel.apparmor_restrict_unprivileged_userns=0), or run as root"
+    )
+
+
+def has_admin() -> bool:
+    """Whether this process may make namespaces without a user namespace."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return os.getuid() == 0 and bool(int(line.split()[1], 16) >> CAP_SYS_ADMIN & 1)
+    return False
+
+
+def plan(control_fd: int, preload: tuple[str, ...]) -> Plan:
+    """Plan the root for one fork server."""
+    sites = _site_folders()
+    inside_sites = [f"/site/{i}" for i in range(len(sites))]
+    interpreter = f"/python/bin/python{sysconfig.get_python_version()}"
+    return Plan(
+        mode="root" if has_admin() else "user",
+        control_fd=control_fd,
+        binds=[*_python_binds(interpreter), *_library_binds(), *zip(sites, inside_sites, strict=True)],
+        links={name: os.readlink(f"/{name}") for name in ("lib", "lib64") if Path(f"/{name}").is_symlink()},
+        interpreter=interpreter,
+        library_folder="" if sys.base_prefix == "/usr" else f"/python/{sys.platlibdir}",
+        site_folders=inside_sites,
+        preload=list(preload),
+    )
+
+
+def _kernel_version() -> tuple[int, int]:
+    major, minor = platform.release().split(".")[:2]
+    return int(major), int("".join(c for c in minor if c.isdigit()) or "0")
+
+
+def _site_folders() -> list[str]:
+    return [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages") and Path(p).is_dir()]
+
+
+def _python_binds(interpreter: str) -> list[tuple[str, str]]:
+    executable = os.path.realpath(sys.executable)
+    if sys.base_prefix == "/usr":
+        stdlib = sysconfig.get_path("stdlib")
+        return [(executable, interpreter), (stdlib, f"/python/{sys.platlibdir}/{Path(stdlib).name}")]
+    folder = f"{sys.base_prefix}/{sys.platlibdir}"
+    return [(executable, interpreter), (folder, f"/python/{sys.platlibdir}")]
+
+
+def _library_binds() -> list[tuple[str, str]]:
+    of_machine = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH') or platform.machine() + '-linux-gnu'}"
+    folders = [of_machine if Path(of_machine).is_dir() else "/usr/lib", "/usr/lib64"]
+    folders += [f"/{name}" for name in ("lib", "lib64") if not Path(f"/{name}").is_symlink()]
+    return [(path, path) for path in (*folders, "/etc/ld.so.cache") if Path(path).exists()]

@@ -1,0 +1,161 @@
+"""The system calls that Python 3.11 does not offer, through ctypes. Linux on x86_64 and aarch64.
+
+`PyDLL` keeps the interpreter lock across each call, which `clone` needs: the child is this very
+thread, and must own the lock when it comes back.
+"""
+
+import ctypes
+import os
+import platform
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+CLONE_PIDFD: Final = 0x0000_1000
+CLONE_NEWTIME: Final = 0x0000_0080
+CLONE_NEWNS: Final = 0x0002_0000
+CLONE_NEWCGROUP: Final = 0x0200_0000
+CLONE_NEWUTS: Final = 0x0400_0000
+CLONE_NEWIPC: Final = 0x0800_0000
+CLONE_NEWUSER: Final = 0x1000_0000
+CLONE_NEWPID: Final = 0x2000_0000
+CLONE_NEWNET: Final = 0x4000_0000
+NEW_PLACE: Final = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
+
+MS_RDONLY: Final = 1
+MS_NOSUID: Final = 2
+MS_NODEV: Final = 4
+MS_NOEXEC: Final = 8
+MS_REMOUNT: Final = 32
+MS_BIND: Final = 4096
+MS_REC: Final = 16384
+MS_PRIVATE: Final = 1 << 18
+MNT_DETACH: Final = 2
+
+PR_SET_PDEATHSIG: Final = 1
+PR_SET_DUMPABLE: Final = 4
+PR_SET_SECCOMP: Final = 22
+PR_CAPBSET_DROP: Final = 24
+PR_SET_NO_NEW_PRIVS: Final = 38
+PR_CAP_AMBIENT: Final = 47
+PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
+
+CAPABILITY_VERSION_3: Final = 0x2008_0522
+NUM_CAPABILITIES: Final = 64
+
+MACHINES: Final = ("x86_64", "aarch64")
+
+
+class _Numbers(NamedTuple):
+    clone: int
+    pivot_root: int
+    close_range: int
+
+
+_NUMBERS: Final = {"x86_64": _Numbers(56, 155, 436), "aarch64": _Numbers(220, 41, 436)}
+_libc = ctypes.PyDLL(None, use_errno=True)
+
+
+def _checked(result: int, what: str) -> int:
+    if result == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+    return result
+
+
+def _call(number: int, what: str, *arguments: int | bytes | None) -> int:
+    longs = [ctypes.c_long(a) if isinstance(a, int) else ctypes.c_char_p(a) for a in arguments]
+    return _checked(int(_libc.syscall(ctypes.c_long(number), *longs)), what)
+
+
+def unshare(flags: int) -> None:
+    """Leave the named namespaces for new ones."""
+    _checked(int(_libc.unshare(ctypes.c_int(flags))), f"unshare({flags:#x})")
+
+
+class Forked(NamedTuple):
+    """`pid` is 0 in the child, which gets no pidfd."""
+
+    pid: int
+    pidfd: int
+
+
+def clone(flags: int, signal: int) -> Forked:
+    """Fork into new namespaces, as `os.fork` does as far as Python can tell."""
+    pidfd = ctypes.c_int(-1)
+    number = _NUMBERS[platform.machine()].clone
+    ctypes.pythonapi.PyOS_BeforeFork()
+    pid = int(
+        _libc.syscall(
+            ctypes.c_long(number),
+            ctypes.c_long(flags | CLONE_PIDFD | signal),
+            ctypes.c_long(0),
+            ctypes.byref(pidfd),
+            ctypes.c_long(0),
+            ctypes.c_long(0),
+        )
+    )
+    if pid == 0:
+        ctypes.pythonapi.PyOS_AfterFork_Child()
+    else:
+        ctypes.pythonapi.PyOS_AfterFork_Parent()
+    return Forked(_checked(pid, f"clone({flags:#x})"), pidfd.value)
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
+    """Mount, bind or remount."""
+    result = _libc.mount(
+        source.encode(),
+        os.fsencode(target),
+        kind.encode() if kind else None,
+        ctypes.c_ulong(flags),
+        options.encode() or None,
+    )
+    _checked(int(result), f"mount {source} on {target} ({kind or 'bind'}, {options})")
+
+
+def unmount(target: str) -> None:
+    """Detach a mount now; it goes when its last user goes."""
+    _checked(int(_libc.umount2(os.fsencode(target), ctypes.c_int(MNT_DETACH))), f"umount {target}")
+
+
+def enter_root(new_root: str) -> None:
+    """Make `new_root` the root of this mount namespace and let go of the old one."""
+    os.chdir(new_root)
+    _call(_NUMBERS[platform.machine()].pivot_root, "pivot_root", b".", b".")
+    unmount(".")
+    os.chdir("/")
+
+
+def close_from(first: int) -> None:
+    """Close every descriptor from `first` up."""
+    _call(_NUMBERS[platform.machine()].close_range, "close_range", first, 0xFFFF_FFFF, 0)
+
+
+def set_hostname(name: bytes) -> None:
+    """Name this UTS namespace."""
+    _checked(int(_libc.sethostname(name, ctypes.c_size_t(len(name)))), "sethostname")
+
+
+def prctl(option: int, *arguments: int) -> int:
+    """Call prctl with up to four numbers."""
+    longs = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
+    return _checked(int(_libc.prctl(ctypes.c_int(option), *longs)), f"prctl({option})")
+
+
+def keep_capabilities(is_kept: Callable[[int], bool]) -> None:
+    """Drop all other capabilities from the bounding set, so that no exec brings them back."""
+    for capability in range(NUM_CAPABILITIES):
+        if not is_kept(capability):
+            try:
+                prctl(PR_CAPBSET_DROP, capability)
+            except OSError:
+                return  # beyond the last one that this kernel knows
+
+
+def drop_capabilities() -> None:
+    """Hold no capability, now or after any exec."""
+    keep_capabilities(lambda capability: False)
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+    nothing = (ctypes.c_uint32 * 6)()
+    _checked(int(_libc.capset(header, nothing)), "capset")

@@ -1,0 +1,107 @@
+"""The box that isolates: fork servers, one for each tuple of preloaded modules, started when first wanted.
+
+A server that dies is replaced and the job that it took with it runs once more; a second death in a row
+is a `SandboxError`. Jobs run in `num_workers` threads, which only wait and read.
+"""
+
+import asyncio
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import PurePosixPath
+
+from burnish.core.errors import SandboxError
+from burnish.sandbox import host
+from burnish.sandbox.streams import Cancel
+from burnish.sandbox.types import Isolation, Job, Outcome
+from burnish.sandbox.zygote import Zygote, ZygoteDied
+
+NUM_ATTEMPTS = 2
+_job_numbers = itertools.count()
+
+
+class NamespaceBox:
+    """Runs each job in namespaces of its own."""
+
+    isolation: Isolation = "namespaces"
+
+    def __init__(self, num_workers: int) -> None:
+        self._threads = ThreadPoolExecutor(num_workers, thread_name_prefix="sandbox")
+        self._lock = threading.Lock()
+        self._zygotes: dict[tuple[str, ...], Zygote] = {}
+        self._stopped = False
+
+    async def run(self, job: Job) -> Outcome:
+        """Run one job; cancelling the wait kills it first."""
+        check_file_names(job)
+        return await run_in_thread(self._threads, lambda cancel: self._run(job, cancel))
+
+    async def stop(self) -> None:
+        """Kill every server and job, and wait until they are gone."""
+        await asyncio.to_thread(self._stop)
+
+    def _run(self, job: Job, cancel: Cancel) -> Outcome:
+        for _ in range(NUM_ATTEMPTS):
+            zygote = self._zygote(job.preload)
+            try:
+                return zygote.run(job, _next_uid(), cancel)
+            except ZygoteDied:
+                continue
+        if self._stopped:
+            raise SandboxError("sandbox: the box was stopped while a job ran")
+        raise SandboxError(f"sandbox: the fork server with preload {job.preload!r} died {NUM_ATTEMPTS} times in a row")
+
+    def _zygote(self, preload: tuple[str, ...]) -> Zygote:
+        with self._lock:
+            if self._stopped:
+                raise SandboxError("sandbox: this box was stopped; open another with open_box()")
+            zygote = self._zygotes.get(preload)
+            if zygote is None or not zygote.is_alive():
+                if zygote is not None:
+                    zygote.stop()
+                zygote = self._zygotes[preload] = Zygote(preload)
+                zygote.wait_until_ready()
+            return zygote
+
+    def _stop(self) -> None:
+        self._stopped = True
+        with self._lock:
+            for zygote in self._zygotes.values():
+                zygote.stop()
+        self._threads.shutdown(wait=True)
+        for zygote in self._zygotes.values():
+            zygote.close()
+        self._zygotes.clear()
+
+
+async def run_in_thread(threads: ThreadPoolExecutor, work: Callable[[Cancel], Outcome]) -> Outcome:
+    """Run blocking work; a cancelled wait asks it to end, waits for that, and then is cancelled."""
+    cancel = Cancel()
+    try:
+        future = asyncio.get_running_loop().run_in_executor(threads, work, cancel)
+    except RuntimeError as error:
+        cancel.close()
+        raise SandboxError("sandbox: this box was stopped; open another with open_box()") from error
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        cancel.ask()
+        await asyncio.wait([future])
+        raise
+    finally:
+        cancel.close()
+
+
+def check_file_names(job: Job) -> None:
+    """Refuse names that would leave the working folder."""
+    for name in job.files:
+        path = PurePosixPath(name)
+        if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
+            raise SandboxError(f"sandbox: bad file name {name!r} in a job; expected one relative to its working folder")
+
+
+def _next_uid() -> int:
+    """A uid that no other live job on this host has, from a range that nobody uses."""
+    return host.FIRST_JOB_UID + (os.getpid() * 4096 + next(_job_numbers) % 4096) % host.NUM_JOB_UIDS

@@ -1,0 +1,122 @@
+"""Read what a job writes, with a cap and a deadline, until all of it is dead.
+
+The one loop of the outside. It blocks, so it runs in a thread; `Cancel` wakes it from another one.
+"""
+
+import os
+import selectors
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from burnish.core.errors import SandboxError
+
+CHUNK_BYTES: Final = 1 << 16
+DYING_S: Final = 10.0
+_DEATH: Final = "death"
+_CANCEL: Final = "cancel"
+
+Stopped = Literal["timed_out", "over_output", "cancelled"]
+
+
+class Cancel:
+    """A request to end a job early, from any thread; `close` when the job is over."""
+
+    def __init__(self) -> None:
+        self.read_fd, self._write_fd = os.pipe()
+
+    def ask(self) -> None:
+        """Ask; it is no error to ask twice."""
+        os.write(self._write_fd, b"x")
+
+    def close(self) -> None:
+        """Let the pipe go."""
+        os.close(self.read_fd)
+        os.close(self._write_fd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What was written, and what we stopped the job for, if we did."""
+
+    stdout: bytes
+    stderr: bytes
+    answer: bytes
+    stopped: Stopped | None
+
+
+class _Collection:
+    """The state of one collecting: who is still open, what is written, whether the end has begun."""
+
+    def __init__(self, pipes: Mapping[str, int], kill: Callable[[], None], wall_s: float, cap_bytes: int) -> None:
+        self._written = {name: bytearray() for name in pipes}
+        self._pipes = dict(pipes)
+        self._kill = kill
+        self._cap_bytes = cap_bytes
+        self._deadline = time.monotonic() + wall_s
+        self._is_dead = False
+        self._is_ending = False
+        self._stopped: Stopped | None = None
+        self._selector = selectors.DefaultSelector()
+
+    def run(self, death_fd: int, cancel_fd: int) -> Collected:
+        with self._selector:
+            for name, fd in (*self._pipes.items(), (_DEATH, death_fd), (_CANCEL, cancel_fd)):
+                self._selector.register(fd, selectors.EVENT_READ, name)
+            while self._pipes or not self._is_dead:
+                ready = self._selector.select(max(0.0, self._deadline - time.monotonic()))
+                if not ready:
+                    self._expire()
+                for key, _ in ready:
+                    self._take(key.data, key.fd)
+        return Collected(
+            stopped=self._stopped, **{name: bytes(text[: self._cap_bytes]) for name, text in self._written.items()}
+        )
+
+    def _expire(self) -> None:
+        if self._is_ending:
+            raise SandboxError(f"sandbox: a job, or what it started, was not gone within {DYING_S:.0f} s of its end")
+        self._stop("timed_out")
+
+    def _stop(self, reason: Stopped) -> None:
+        if not self._is_ending:
+            self._stopped = reason
+            self._kill()
+            self._begin_to_end()
+
+    def _begin_to_end(self) -> None:
+        self._is_ending = True
+        self._deadline = time.monotonic() + DYING_S
+
+    def _take(self, name: str, fd: int) -> None:
+        if name == _DEATH:
+            self._selector.unregister(fd)
+            self._is_dead = True
+            self._begin_to_end()
+        elif name == _CANCEL:
+            self._selector.unregister(fd)
+            self._stop("cancelled")
+        elif name in self._pipes:
+            self._read(name, fd)
+
+    def _read(self, name: str, fd: int) -> None:
+        chunk = os.read(fd, CHUNK_BYTES)
+        if not chunk:
+            self._selector.unregister(self._pipes.pop(name))
+        self._written[name] += chunk
+        if sum(map(len, self._written.values())) > self._cap_bytes:
+            while self._pipes:
+                self._selector.unregister(self._pipes.popitem()[1])
+            self._stop("over_output")
+            self._stopped = self._stopped or "over_output"
+
+
+def collect(
+    pipes: Mapping[str, int], death_fd: int, cancel: Cancel, kill: Callable[[], None], wall_s: float, cap_bytes: int
+) -> Collected:
+    """Collect from the pipes stdout, stderr and answer until `death_fd` says that the job is dead.
+
+    Past the deadline, or past `cap_bytes` over all three, call `kill` and go on to the death.
+    """
+    return _Collection(pipes, kill, wall_s, cap_bytes).run(death_fd, cancel.read_fd)
