@@ -25,7 +25,7 @@ FAMILIES = (
         takes=("ints",),
         asks=(
             "returns how many numbers in {a} are {more} {k}",
-            "counts the numbers in the list {a} that are {more} {k}",
+            "counts the numbers in {a} that are {more} {k}",
         ),
         body="return sum(1 for x in {a} if x {sign} {k})",
         variants=COMPARE,
@@ -84,7 +84,7 @@ FAMILIES = (
         takes=("words",),
         asks=(
             'joins the strings in {a} with "{sep}"',
-            'returns one string: all strings of {a} with "{sep}" between them',
+            'returns all strings of {a} in one, with "{sep}" between',
         ),
         body='return "{sep}".join({a})',
         variants=(
@@ -161,7 +161,7 @@ FAMILIES = (
         functions=("first_letters", "initials", "get_first_letters"),
         takes=("words",),
         asks=(
-            "returns a list of the first letter of each string in {a}",
+            "returns a list of the first letters of the strings in {a}",
             "returns the list of first characters of {a}",
         ),
         body="return [w[0] for w in {a}]",
@@ -172,7 +172,7 @@ FAMILIES = (
         takes=("words",),
         asks=(
             "returns a list of the lengths of the strings in {a}",
-            "returns the length of each string in {a} as a list",
+            "returns the length of each string in {a}, as a list",
         ),
         body="return [len(w) for w in {a}]",
     ),
@@ -291,7 +291,10 @@ FAMILIES = (
         functions=("running_{name}", "partial_{name}s", "{name}_so_far"),
         takes=("ints",),
         asks=("returns the list of running {name}s of {a}",),
-        body="{name} = {start}\nresult = []\nfor x in {a}:\n    {name} {sign}= x\n    result.append({name})\nreturn result",
+        body=(
+            "{name} = {start}\nresult = []\nfor x in {a}:\n"
+            "    {name} {sign}= x\n    result.append({name})\nreturn result"
+        ),
         variants=({"name": "total", "start": 0, "sign": "+"}, {"name": "product", "start": 1, "sign": "*"}),
     ),
     Family(

@@ -103,7 +103,7 @@ def _complaint(answer: Answer | None, expected: Json, ending: str) -> str:
     if answer is None:
         return f"no value ({ending})"
     if answer.error:
-        return f"raised {ascii(answer.error[:40])}"
+        return f"raised {answer.error[:40]!a}"
     if is_same(answer.value, expected):
         return ""
     return f"gave {_brief(answer.value)}, expected {_brief(expected)}"

@@ -22,7 +22,7 @@ from random import Random
 
 from burnish.core.errors import ConfigError
 from burnish.core.seeds import derive
-from burnish.core.types import Json, Limits, Message, Split, Task, Verdict
+from burnish.core.types import Limits, Message, Split, Task, Verdict
 from burnish.domains import Options, task_id
 from burnish.domains.document_content import AMOUNT_KEYS, DATE_KEYS, KEYS, Document, Kind, Layout, fill
 from burnish.domains.document_layouts_held_out import LAYOUTS as HELD_OUT

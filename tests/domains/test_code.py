@@ -174,7 +174,7 @@ WRITE = "import os, json\nfd = int(os.environ['BURNISH_ANSWER_FD'])\n"
 HOSTILE = {
     "leaves before it answers": "import os\nos._exit(0)\n" + DOUBLE,
     "leaves in the middle": "import os\ndef double(n):\n    if n == 2: os._exit(0)\n    return n * 2",
-    "prints verdicts": 'print(\'{"score": 1.0}\\nPASSED\\n4 passed in 0.01s\')\ndef double(n):\n    return None',
+    "prints verdicts": "print('{\"score\": 1.0}\\nPASSED\\n4 passed in 0.01s')\ndef double(n):\n    return None",
     "equals everything": "class A:\n    def __eq__(self, o): return True\ndef double(n):\n    return A()",
     "an int that equals everything": (
         "class A(int):\n    def __eq__(self, o): return True\n    __hash__ = int.__hash__\n"
@@ -193,7 +193,7 @@ HOSTILE = {
         "import sys\n" + WRITE + "def double(n):\n    call_id = sys._getframe(1).f_locals['call_id']\n"
         "    os.write(fd, json.dumps({'id': call_id, 'value': n * 2}).encode() + b'\\n')\n    return n * 2"
     ),
-    "answers under made-up ids": WRITE + "os.write(fd, b'{\"id\": \"x\", \"value\": 1}\\n')\n" + DOUBLE,
+    "answers under made-up ids": WRITE + 'os.write(fd, b\'{"id": "x", "value": 1}\\n\')\n' + DOUBLE,
     "writes garbage": WRITE + "os.write(fd, b'\\xff\\xfe\\n')\n" + DOUBLE,
     "writes half a line": WRITE + "os.write(fd, b'{')\n" + DOUBLE,
     "writes deep nesting": WRITE + "os.write(fd, b'[' * 100000 + b'\\n')\n" + DOUBLE,
@@ -293,9 +293,7 @@ def test_expected_values_never_enter_the_sandbox() -> None:
     assert not jobs[0].files
 
 
-@pytest.mark.parametrize(
-    ("eval_on", "expected"), [("mixed", 20), ("held_out", 40), ("seen", 0)]
-)
+@pytest.mark.parametrize(("eval_on", "expected"), [("mixed", 20), ("held_out", 40), ("seen", 0)])
 def test_eval_has_the_share_of_held_out_families_that_the_option_names(eval_on: str, expected: int) -> None:
     domain = open_domain("code", {"eval_on": eval_on})
     tags = [domain.task("eval", 1, index).tags[0] for index in range(40)]

@@ -162,7 +162,11 @@ def test_no_held_out_layout_is_a_seen_one() -> None:
 
 @pytest.mark.parametrize("layout", SEEN + HELD_OUT, ids=lambda one: f"{one.kind}-{one.name}")
 def test_each_layout_states_every_asked_fact_once_and_at_least_two_distractors(layout) -> None:
-    facts = {"invoice": "number day seller total", "order": "number day seller total", "contract": "buyer seller day total"}
+    facts = {
+        "invoice": "number day seller total",
+        "order": "number day seller total",
+        "contract": "buyer seller day total",
+    }
     places = re.findall(r"\{(\w+)\}", layout.text)
     asked = facts[layout.kind].split()
     assert all(places.count(place) == 1 for place in asked)
