@@ -43,10 +43,10 @@ quickstart: install ## Run the main job: three domains, better on each, with a r
 	$(BIN)/burnish run recipes/quickstart.toml
 
 test: lint types layers ## Lint, type check, check the layers, run the quick tests
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow"
 
 test-slow: $(VENV)/second-model ## Run the tests that take minutes (downloads a second model)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -q -m slow
 
 bench: install ## Run every benchmark in bench/
 	@for script in $(sort $(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python "$$script"; done

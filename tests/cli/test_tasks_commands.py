@@ -1,0 +1,149 @@
+"""`burnish tasks` and `burnish verify`: what a person sees of a domain."""
+
+import json
+
+import pytest
+
+from burnish.core import plugins
+from burnish.domains import open_domain
+
+DOMAIN = '''"""Echo a word; for tests.
+
+**State**: a word.
+
+**Action**: a word.
+
+**Reward**: {share} for the word.
+"""
+import itertools
+from burnish.core.types import Message, Task, Verdict
+
+COUNTER = itertools.count()
+
+class Echo:
+    name = "outside.{file}"
+    executes_code = False
+    def size(self, split):
+        return 2
+    def task(self, split, seed, index):
+        word = {word}
+        return Task(id=f"{{self.name}}/{{split}}/{{seed}}/{{index}}", domain=self.name, gold=word, truth={{}},
+                    messages=(Message(role="user", content=word),))
+    async def verify(self, task, reply, box):
+        return Verdict.scored({share} if reply == task.gold else {empty}, {{"word": {share}}}, "looked at it")
+
+def load(argument, options):
+    return Echo()
+'''
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """Write a domain that is wrong in one way into a package outside."""
+
+    def write(file, share=1.0, empty=0.0, word='f"{split}{seed}{index}"'):
+        (tmp_path / "outside").mkdir(exist_ok=True)
+        (tmp_path / "outside" / f"{file}.py").write_text(DOMAIN.format(file=file, share=share, empty=empty, word=word))
+        return f"outside.{file}"
+
+    return write
+
+
+def test_the_list_names_every_domain_with_what_it_is(burnish):
+    lines = burnish("tasks", "list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == plugins.names("domains")
+    assert all(len(line.split()) > 3 for line in lines)
+
+
+@pytest.mark.parametrize("name", plugins.names("domains"))
+def test_every_domain_states_its_state_action_and_reward(burnish, name):
+    result = burnish("tasks", "show", name)
+    assert result.returncode == 0, result.stderr
+    assert [word for word in ("State", "Action", "Reward") if f"\n**{word}**" not in result.stdout] == []
+
+
+def test_an_unknown_domain_lists_the_known_ones(refusal):
+    assert "no plugin 'dox' in domains; there are: " in refusal("tasks", "show", "dox")
+
+
+def test_a_sample_shows_prompt_truth_and_gold_and_equal_seeds_print_the_same(burnish):
+    first = burnish("tasks", "sample", "documents", "--n", 2, "--seed", 5).stdout
+    task = open_domain("documents").task("train", 5, 1)
+    assert task.gold is not None
+    assert all(words in first for words in (task.id, task.messages[-1].content, task.gold, "truth (hidden)"))
+    assert first == burnish("tasks", "sample", "documents", "--n", 2, "--seed", 5).stdout
+    assert first != burnish("tasks", "sample", "documents", "--n", 2, "--seed", 6).stdout
+
+
+def test_a_sample_ends_where_the_split_ends(burnish, outside):
+    assert burnish("tasks", "sample", outside("short"), "--n", 9).stdout.count("=== ") == 2
+
+
+def test_a_split_that_does_not_exist_is_refused(refusal):
+    assert "no split 'test'; there are: train, eval" in refusal("tasks", "sample", "documents", "--split", "test")
+
+
+def test_a_domain_that_keeps_its_promises_passes_its_check(burnish, outside):
+    result = burnish("tasks", "check", outside("right"))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "in common between train and eval: 0 prompts, 0 sources" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "wrong", "claim"),
+    [
+        ("cheap", {"share": 0.9}, "gold scores 1"),
+        ("generous", {"empty": 0.1}, "an empty reply scores 0"),
+        ("fickle", {"word": "str(next(COUNTER))"}, "equal seeds, equal tasks"),
+    ],
+)
+def test_a_domain_that_breaks_a_promise_fails_its_check(burnish, outside, file, wrong, claim):
+    result = burnish("tasks", "check", outside(file, **wrong))
+    assert result.returncode == 1
+    assert f"train: {claim}: not so for outside.{file}/train/1/0" in result.stderr
+
+
+def test_a_verdict_is_explained_part_by_part(burnish, outside, tmp_path):
+    (tmp_path / "reply.txt").write_text("eval10")
+    result = burnish("verify", outside("right"), "outside.right/eval/1/0", "--reply", "reply.txt")
+    assert result.stdout == "outside.right/eval/1/0: scored, score 1\n  word  1\nevidence: looked at it\n"
+
+
+def test_a_reply_may_come_from_standard_input(burnish):
+    task = open_domain("documents").task("eval", 3, 1)
+    good = burnish("verify", "documents", task.id, "--reply", "-", stdin=task.gold)
+    assert good.stdout.startswith(f"{task.id}: scored, score 1\n")
+    wrong = burnish("verify", "documents", task.id, "--reply", "-", stdin=json.dumps({"unheard": 1}))
+    assert wrong.stdout.startswith(f"{task.id}: scored, score 0")
+
+
+@pytest.mark.parametrize(
+    ("task_id", "expected"),
+    [
+        ("outside.right/eval/1", "expected outside.right/SPLIT/SEED/INDEX"),
+        ("other/eval/1/0", "expected outside.right/SPLIT/SEED/INDEX"),
+        ("outside.right/eval/1/x", "expected outside.right/SPLIT/SEED/INDEX"),
+        ("outside.right/test/1/0", "no split 'test'"),
+        ("outside.right/eval/1/2", "index 2 is past the end; eval has 2 tasks"),
+    ],
+)
+def test_a_task_id_that_names_no_task_is_refused(refusal, outside, task_id, expected):
+    assert expected in refusal("verify", outside("right"), task_id, "--reply", "reply.txt")
+
+
+def test_a_reply_that_cannot_be_read_is_named(refusal, outside):
+    message = refusal("verify", outside("right"), "outside.right/eval/1/0", "--reply", "none.txt")
+    assert "cannot read the reply 'none.txt'" in message
+
+
+def test_a_broken_line_of_own_tasks_is_named_with_its_number(refusal, tmp_path):
+    (tmp_path / "own.jsonl").write_text('{"prompt": "2+2?", "truth": "4"}\n{"prompt": "3+\n')
+    message = refusal("tasks", "sample", f"jsonl:{tmp_path / 'own.jsonl'}")
+    assert "own.jsonl" in message
+    assert "2" in message.split("own.jsonl", 1)[1]
+
+
+def test_isolation_is_one_of_two_words(refusal, outside):
+    assert "no isolation 'off'; there are: namespaces, none" in refusal(
+        "tasks", "check", outside("right"), "--isolation", "off"
+    )
