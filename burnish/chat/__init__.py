@@ -1,0 +1,1 @@
+"""Chat: messages to token ids and back. The one place where a chat template is rendered. No torch here."""

@@ -1,0 +1,74 @@
+"""Draw one token for each row from logits, given one uniform number a row.
+
+The draw inverts the cumulative distribution, so that a row's token depends on its logits and its number alone,
+whatever else is in the batch. Sums run in double precision inside torch's cumulative sum and are kept in
+float32: probabilities below 6e-8 may be rounded away. Log-probabilities are of what is drawn from: after the
+filters, renormalised. Order: temperature, top-k, top-p, min-p.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from burnish.engine.types import SamplingParams
+
+_MOST_NUCLEI = 1024  # top-p sorts this many candidates first, and all only where they do not hold enough mass
+
+
+class Draw(NamedTuple):
+    """Per row: the token drawn, and its log-probability under the distribution it was drawn from."""
+
+    token_ids_B: Tensor
+    logprobs_B: Tensor
+
+
+def draw(logits_B_V: Tensor, params: SamplingParams, uniforms_B: Tensor) -> Draw:
+    """Draw with one set of parameters; `logits_B_V` is float32, `uniforms_B` lies in [0, 1)."""
+    if params.temperature == 0:
+        logprobs_B_V = torch.log_softmax(logits_B_V, dim=-1)
+        token_ids_B = logits_B_V.argmax(-1)
+        return Draw(token_ids_B, logprobs_B_V.gather(-1, token_ids_B[:, None])[:, 0])
+    probs_B_V = torch.softmax(logits_B_V / params.temperature, dim=-1)
+    if params.top_k == 0 and params.top_p >= 1:
+        return _invert(_at_least(probs_B_V, params.min_p), uniforms_B)
+    sorted_B_C, ids_B_C = _largest(probs_B_V, params)
+    drawn = _invert(_at_least(_nucleus(sorted_B_C, params), params.min_p), uniforms_B)
+    return Draw(ids_B_C.gather(-1, drawn.token_ids_B[:, None])[:, 0], drawn.logprobs_B)
+
+
+def _largest(probs_B_V: Tensor, params: SamplingParams) -> tuple[Tensor, Tensor]:
+    """The candidates in falling order: top-k of them, or enough to hold `top_p` of the mass."""
+    vocabulary = probs_B_V.shape[-1]
+    if params.top_k > 0:
+        return probs_B_V.topk(min(params.top_k, vocabulary))
+    sorted_B_C, ids_B_C = probs_B_V.topk(min(_MOST_NUCLEI, vocabulary))
+    if (sorted_B_C.sum(-1) < params.top_p).any():
+        return probs_B_V.sort(descending=True, stable=True)
+    return sorted_B_C, ids_B_C
+
+
+def _nucleus(sorted_B_C: Tensor, params: SamplingParams) -> Tensor:
+    """Zero all beyond the smallest set that holds `top_p` of the candidates' mass."""
+    if params.top_p >= 1:
+        return sorted_B_C
+    total_B = sorted_B_C.sum(-1, keepdim=True) if params.top_k > 0 else 1.0
+    before_B_C = sorted_B_C.cumsum(-1) - sorted_B_C
+    return torch.where(before_B_C < params.top_p * total_B, sorted_B_C, 0.0)
+
+
+def _at_least(probs_B_C: Tensor, min_p: float) -> Tensor:
+    """Zero all below `min_p` times the largest."""
+    if min_p <= 0:
+        return probs_B_C
+    return torch.where(probs_B_C >= min_p * probs_B_C.amax(-1, keepdim=True), probs_B_C, 0.0)
+
+
+def _invert(weights_B_C: Tensor, uniforms_B: Tensor) -> Draw:
+    """The first candidate whose cumulative weight exceeds the row's number: never one of weight 0."""
+    sums_B_C = weights_B_C.cumsum(-1)
+    total_B_1 = sums_B_C[:, -1:].contiguous()
+    first_B_1 = torch.searchsorted(sums_B_C, uniforms_B[:, None] * total_B_1, right=True)
+    last_B_1 = torch.searchsorted(sums_B_C, total_B_1)
+    index_B_1 = torch.minimum(first_B_1, last_B_1)
+    return Draw(index_B_1[:, 0], (weights_B_C.gather(-1, index_B_1) / total_B_1).log()[:, 0])
