@@ -8,14 +8,13 @@ import asyncio
 import itertools
 import os
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import PurePosixPath
 
 from burnish.core.errors import SandboxError
 from burnish.sandbox import host
 from burnish.sandbox.streams import Cancel
-from burnish.sandbox.types import Isolation, Job, Outcome
+from burnish.sandbox.threads import run_in_thread
+from burnish.sandbox.types import Isolation, Job, Outcome, check_file_names
 from burnish.sandbox.zygote import Zygote, ZygoteDied
 
 NUM_ATTEMPTS = 2
@@ -74,32 +73,6 @@ class NamespaceBox:
         for zygote in self._zygotes.values():
             zygote.close()
         self._zygotes.clear()
-
-
-async def run_in_thread(threads: ThreadPoolExecutor, work: Callable[[Cancel], Outcome]) -> Outcome:
-    """Run blocking work; a cancelled wait asks it to end, waits for that, and then is cancelled."""
-    cancel = Cancel()
-    try:
-        future = asyncio.get_running_loop().run_in_executor(threads, work, cancel)
-    except RuntimeError as error:
-        cancel.close()
-        raise SandboxError("sandbox: this box was stopped; open another with open_box()") from error
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        cancel.ask()
-        await asyncio.wait([future])
-        raise
-    finally:
-        cancel.close()
-
-
-def check_file_names(job: Job) -> None:
-    """Refuse names that would leave the working folder."""
-    for name in job.files:
-        path = PurePosixPath(name)
-        if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
-            raise SandboxError(f"sandbox: bad file name {name!r} in a job; expected one relative to its working folder")
 
 
 def _next_uid() -> int:

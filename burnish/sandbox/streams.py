@@ -5,8 +5,10 @@ The one loop of the outside. It blocks, so it runs in a thread; `Cancel` wakes i
 
 import os
 import selectors
+import socket
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -24,16 +26,21 @@ class Cancel:
     """A request to end a job early, from any thread; `close` when the job is over."""
 
     def __init__(self) -> None:
-        self.read_fd, self._write_fd = os.pipe()
+        self._listener, self._speaker = socket.socketpair()
+
+    def fileno(self) -> int:
+        """The descriptor that becomes readable once somebody asks."""
+        return self._listener.fileno()
 
     def ask(self) -> None:
-        """Ask; it is no error to ask twice."""
-        os.write(self._write_fd, b"x")
+        """Ask; it is no error to ask twice, or too late."""
+        with suppress(OSError):
+            self._speaker.send(b"x")
 
     def close(self) -> None:
-        """Let the pipe go."""
-        os.close(self.read_fd)
-        os.close(self._write_fd)
+        """Let the pair go."""
+        self._listener.close()
+        self._speaker.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,4 +126,4 @@ def collect(
 
     Past the deadline, or past `cap_bytes` over all three, call `kill` and go on to the death.
     """
-    return _Collection(pipes, kill, wall_s, cap_bytes).run(death_fd, cancel.read_fd)
+    return _Collection(pipes, kill, wall_s, cap_bytes).run(death_fd, cancel.fileno())

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
+from burnish.core.errors import SandboxError
 from burnish.core.types import Isolation
 
 __all__ = ["Box", "Ending", "Isolation", "Job", "Outcome", "ResourceLimits"]
@@ -65,3 +67,11 @@ class Box(Protocol):
     async def stop(self) -> None:
         """Kill everything that was started; safe to call twice."""
         ...
+
+
+def check_file_names(job: Job) -> None:
+    """Refuse names that would leave the working folder."""
+    for name in job.files:
+        path = PurePosixPath(name)
+        if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
+            raise SandboxError(f"sandbox: bad file name {name!r} in a job; expected one relative to its working folder")

@@ -16,12 +16,11 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Final
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox import host
-from burnish.sandbox.inside.cell import STARTED, Order
+from burnish.sandbox import bare, host
+from burnish.sandbox.inside.cell import STARTED, Order, Report
 from burnish.sandbox.inside.serve import READY
 from burnish.sandbox.streams import Cancel, Collected, collect
 from burnish.sandbox.types import Job, Outcome
@@ -30,9 +29,6 @@ START_S: Final = 120.0
 FORK_S: Final = 30.0
 HANG_UP_S: Final = 2.0
 SEALS: Final = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
-LAUNCH: Final = (
-    "import sys; sys.path.insert(0, sys.argv.pop(2)); from burnish.sandbox.inside import launch; launch.main()"
-)
 
 
 class ZygoteDied(Exception):
@@ -85,9 +81,7 @@ class Zygote:
             link, pipes = self._submit(job, uid, stack)
             pidfd, early = _receive_pidfd(link)
             stack.callback(os.close, pidfd)
-            collected = collect(
-                pipes, pidfd, cancel, lambda: _kill(pidfd), job.limits.wall_s, job.limits.output_bytes
-            )
+            collected = collect(pipes, pidfd, cancel, lambda: _kill(pidfd), job.limits.wall_s, job.limits.output_bytes)
             report = early + _receive_rest(link)
         if collected.stopped is None and b"{" not in report and not self.is_alive():
             raise ZygoteDied
@@ -138,9 +132,8 @@ class Zygote:
 
 
 def _command(control_fd: int, preload: tuple[str, ...]) -> list[str]:
-    source_root = str(Path(__file__).resolve().parents[2])
     plan = json.dumps(asdict(host.plan(control_fd, preload)))
-    return [sys.executable, "-I", "-S", "-c", LAUNCH, plan, source_root]
+    return [sys.executable, "-I", "-S", "-c", bare.start("launch"), plan]
 
 
 def _receive_pidfd(link: socket.socket) -> tuple[int, bytes]:
@@ -210,11 +203,11 @@ def _kill(pidfd: int) -> None:
 
 def _outcome(collected: Collected, report: bytes, wall_s: float) -> Outcome:
     # A cell that died without a word was killed by what it ran into, such as the kernel's own memory killer.
-    said = json.loads(report) if report else {"ending": "killed", "exit_code": None}
+    said = Report(**json.loads(report)) if report else Report(ending="killed", exit_code=None)
     stopped = None if collected.stopped == "cancelled" else collected.stopped
     return Outcome(
-        ending=stopped or said["ending"],
-        exit_code=None if stopped else said["exit_code"],
+        ending=stopped or said.ending,
+        exit_code=None if stopped else said.exit_code,
         stdout=collected.stdout,
         stderr=collected.stderr,
         answer=collected.answer,

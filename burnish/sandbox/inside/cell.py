@@ -19,8 +19,8 @@ import select
 import signal
 import socket
 import sys
-from dataclasses import dataclass
-from typing import Final, NoReturn
+from dataclasses import asdict, dataclass, replace
+from typing import Final, Literal, NoReturn
 
 from burnish.sandbox.inside import kernel, program, seccomp
 
@@ -64,11 +64,19 @@ class Payload:
     files: dict[str, bytes]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """How the program ended, as JSON over the link."""
+
+    ending: Literal["exited", "killed", "timed_out", "over_memory"]
+    exit_code: int | None
+
+
 def live(order: Order, fds: Descriptors, seccomp_filter: seccomp.Program, in_user_namespace: bool) -> NoReturn:
     """Run one job from an empty place to its report."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _furnish(order, in_user_namespace)
+    _furnish(order, fds, in_user_namespace)
     _give_up_rights(order, in_user_namespace)
     payload = _read_payload(fds.payload)
     _write_files(payload.files)
@@ -80,24 +88,25 @@ def live(order: Order, fds: Descriptors, seccomp_filter: seccomp.Program, in_use
     if child == 0:
         _become_program(order, fds, payload, marks)
     report = _watch(child, order)
-    if marks[0] and report["ending"] == "exited":
-        report["ending"] = "over_memory"
-    link.send(json.dumps(report).encode())
+    if marks[0] and report.ending == "exited":
+        report = replace(report, ending="over_memory")
+    link.send(json.dumps(asdict(report)).encode())
     os._exit(0)
 
 
-def _furnish(order: Order, in_user_namespace: bool) -> None:
+def _furnish(order: Order, fds: Descriptors, in_user_namespace: bool) -> None:
     if in_user_namespace:
         _map_to_job_user()
     owner = JOB_UID if in_user_namespace else order.uid
     flags = kernel.MS_NOSUID | kernel.MS_NODEV
-    size = f"size={order.disk_mb}m,nr_inodes={order.num_files + len(WRITABLE) + 1},mode=0755"
+    size = f"size={order.disk_mb}m,nr_inodes={order.num_files + len(WRITABLE) + 1},mode=0711"
     kernel.mount("tmpfs", "/scratch", "tmpfs", flags, size)
     for name, place in WRITABLE.items():
         os.mkdir(f"/scratch/{name}", 0o700)
         os.chown(f"/scratch/{name}", owner, owner)
         kernel.mount(f"/scratch/{name}", place, None, kernel.MS_BIND)
-    kernel.unmount("/scratch")
+    for fd in (fds.stdout, fds.stderr, fds.answer):
+        os.fchown(fd, owner, owner)  # so that /dev/stdout can be opened by name
     kernel.mount("proc", "/proc", "proc", flags | kernel.MS_NOEXEC, "subset=pid")
     kernel.set_hostname(b"sandbox")
 
@@ -173,7 +182,7 @@ def _address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def _watch(child: int, order: Order) -> dict[str, str | int | None]:
+def _watch(child: int, order: Order) -> Report:
     poll = select.poll()
     poll.register(os.pidfd_open(child), select.POLLIN)
     own_kb = _tree_kb(os.getpid(), 0)
@@ -185,9 +194,9 @@ def _watch(child: int, order: Order) -> dict[str, str | int | None]:
             return _describe(ended, spent_cpu=cpu_s >= order.cpu_s)
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
         if sum(_tree_kb(pid, own_kb) for pid in pids) > order.memory_mb << 10:
-            return {"ending": "over_memory", "exit_code": None}
+            return Report(ending="over_memory", exit_code=None)
         if cpu_s + sum(map(_cpu_s, pids)) > order.cpu_s:
-            return {"ending": "timed_out", "exit_code": None}
+            return Report(ending="timed_out", exit_code=None)
 
 
 def _reap(child: int) -> int | None:
@@ -200,11 +209,11 @@ def _reap(child: int) -> int | None:
             return None
 
 
-def _describe(status: int, spent_cpu: bool) -> dict[str, str | int | None]:
+def _describe(status: int, spent_cpu: bool) -> Report:
     if os.WIFEXITED(status):
-        return {"ending": "exited", "exit_code": os.WEXITSTATUS(status)}
+        return Report(ending="exited", exit_code=os.WEXITSTATUS(status))
     by_cpu = os.WTERMSIG(status) == signal.SIGXCPU or (os.WTERMSIG(status) == signal.SIGKILL and spent_cpu)
-    return {"ending": "timed_out" if by_cpu else "killed", "exit_code": None}
+    return Report(ending="timed_out" if by_cpu else "killed", exit_code=None)
 
 
 def _tree_kb(pid: int, inherited_kb: int) -> int:

@@ -88,6 +88,8 @@ def _build_root(plan: Plan) -> None:
     for name, text in own_sources.items():
         _write(f"{BUILD_AT}/zygote/burnish/sandbox/inside/{name}", text)
     kernel.mount("proc", f"{BUILD_AT}/proc", "proc", safe | kernel.MS_NOEXEC)
+    for folder in ("tmp", "work"):  # for what a preload writes; each job's own covers them
+        kernel.mount("tmpfs", f"{BUILD_AT}/{folder}", "tmpfs", safe, "size=16m,mode=0755")
     kernel.enter_root(BUILD_AT)
     kernel.mount("none", "/", None, kernel.MS_REMOUNT | kernel.MS_RDONLY | safe, "size=4m,mode=0755")
 

@@ -6,7 +6,6 @@ the teardown of modules is left out: it costs tens of milliseconds after a large
 
 import atexit
 import builtins
-import io
 import linecache
 import os
 import sys
@@ -27,9 +26,9 @@ def run(source: str, on_memory_error: Callable[[], None]) -> NoReturn:
 
 
 def _renew_streams() -> None:
-    sys.stdin = io.open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
-    sys.stdout = io.open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
-    sys.stderr = io.open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
 
 
@@ -48,7 +47,7 @@ def _run_main(source: str, on_memory_error: Callable[[], None]) -> int:
         exec(compile(source, FILE_NAME, "exec", dont_inherit=True), main.__dict__)
     except SystemExit as error:
         return _exit_code(error)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever a program raises ends here, as in python
         if isinstance(error, MemoryError):
             on_memory_error()
         _report(error)
@@ -61,7 +60,7 @@ def _exit_code(error: SystemExit) -> int:
         return 0
     if isinstance(error.code, int):
         return error.code & 0xFF
-    print(error.code, file=sys.stderr)
+    sys.stderr.write(f"{error.code}\n")
     return 1
 
 
@@ -69,19 +68,19 @@ def _report(error: BaseException) -> None:
     inner = error.__traceback__.tb_next if error.__traceback__ else None
     try:
         sys.excepthook(type(error), error.with_traceback(inner), inner)
-    except BaseException:  # the job's own hook, or no memory left to print with
+    except BaseException:  # noqa: BLE001 - the job's own hook, or no memory left to print with
         os.write(2, type(error).__name__.encode() + b"\n")
 
 
 def _shut_down(code: int) -> int:
     try:
-        threading._shutdown()
-        atexit._run_exitfuncs()
+        threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue] - what the interpreter calls
+        atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage] - likewise
         sys.stdout.flush()
         sys.stderr.flush()
     except SystemExit as error:
         return _exit_code(error)
-    except BaseException as error:  # as python: a failing flush at exit is code 120
+    except BaseException as error:  # noqa: BLE001 - as python: a failing flush at exit is code 120
         os.write(2, f"{type(error).__name__} at exit\n".encode())
         return 120
     return code

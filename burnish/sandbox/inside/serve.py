@@ -51,9 +51,7 @@ def _open_cell(
     if forked.pid == 0:
         control.close()
         link, payload, stdin, stdout, stderr, answer = fds
-        names = cell.Descriptors(
-            link=link, payload=payload, stdin=stdin, stdout=stdout, stderr=stderr, answer=answer
-        )
+        names = cell.Descriptors(link=link, payload=payload, stdin=stdin, stdout=stdout, stderr=stderr, answer=answer)
         cell.live(cell.Order(**json.loads(message)), names, seccomp_filter, in_user_namespace)
     with socket.socket(fileno=fds[0]) as link:
         try:
