@@ -23,8 +23,6 @@ from burnish.sandbox.streams import Cancel, Collected, collect
 from burnish.sandbox.threads import run_in_thread
 from burnish.sandbox.types import Isolation, Job, Outcome, check_file_names
 
-PLAIN: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from burnish.sandbox.inside import plain; plain.main()"
-
 
 class PlainBox:
     """Runs each job as an ordinary process of the user."""
