@@ -1,0 +1,1 @@
+"""Reports that people read: one HTML file that opens offline. Plain Python values in, no torch."""
