@@ -1,7 +1,5 @@
 """How numbers are written for people."""
 
-import math
-
 
 def score(value: float) -> str:
     """A score to three places."""
@@ -20,7 +18,7 @@ def p_value(p: float) -> str:
 
 def seconds(value: float) -> str:
     """A duration in the two largest fitting units."""
-    if value < 60:
+    if value < 59.95:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
@@ -38,5 +36,7 @@ def megabytes(value: float) -> str:
 
 
 def share(part: float, total: float) -> str:
-    """A percentage."""
-    return f"{100 * part / total:.0f} %" if total > 0 and math.isfinite(part) else "–"
+    """A percentage; "< 1 %" instead of a rounded 0."""
+    if total <= 0:
+        return "–"
+    return "< 1 %" if 0 < part < total / 100 else f"{100 * part / total:.0f} %"

@@ -6,7 +6,7 @@ import random
 from burnish.core.interval import Interval
 from burnish.dashboard.data import DomainResult, ReportData, TrajectoryView
 
-HOSTILE = "<script>alert(1)</script> \u202edlrow\u2066 \x00 ]]> & \"quoted\" <img src=x onerror=alert(1)> </style>"
+HOSTILE = '<script>alert(1)</script> \u202edlrow\u2066 \x00 ]]> & "quoted" <img src=x onerror=alert(1)> </style>'
 
 
 def curve(seed, start, end, num_steps, noise):
@@ -18,7 +18,9 @@ def curve(seed, start, end, num_steps, noise):
 def tokens(prompt, reply, seed=0):
     rng = random.Random(seed)
     given = [(word + " ", False, 0.0) for word in prompt.split(" ")]
-    return given + [(word + " ", True, -rng.expovariate(1.3)) for word in reply.split(" ")] + [("<|im_end|>", True, -0.01)]
+    return (
+        given + [(word + " ", True, -rng.expovariate(1.3)) for word in reply.split(" ")] + [("<|im_end|>", True, -0.01)]
+    )
 
 
 def view(domain, stage, prompt, reply, score, **fields):
@@ -62,14 +64,20 @@ TRAJECTORIES = (
     view(
         "documents",
         "rl step 58",
-        "Read the invoice and answer with JSON.\n\nACME Tools GmbH    Invoice 2024-118\nDate 3 March 2024    Total EUR 1.204,50",
+        "Read the invoice and answer with JSON.\n\nACME GmbH  Invoice 2024-118\nDate 3 March 2024  EUR 1.204,50",
         '{"number": "2024-118", "date": "2024-03-03", "total": "1204.50", "currency": "EUR"}',
         0.75,
         parts={"number": 1.0, "date": 1.0, "total": 1.0, "currency": 0.0},
         evidence="currency: got 'EUR', expected '€'",
     ),
     view("puzzles", "rl step 58", "What is 17 + 4 - 9? Give the number alone.", "12", 1.0),
-    view("code", "rl step 12", "Write f(xs) that returns the sum of squares.", "def f(xs):\n    return sum(x for x in xs)", 0.0),
+    view(
+        "code",
+        "rl step 12",
+        "Write f(xs) that returns the sum of squares.",
+        "def f(xs):\n    return sum(x for x in xs)",
+        0.0,
+    ),
     view("code", "rl step 12", "Say something dangerous.", HOSTILE, None, evidence=HOSTILE),
 )
 
@@ -102,7 +110,15 @@ REPORT = ReportData(
     },
     trajectories=TRAJECTORIES,
     failures=FAILURES,
-    timing_s={"load": 21.0, "evaluate": 412.0, "sft": 233.0, "sample": 480.0, "verify": 61.0, "update": 301.0, "export": 6.1},
+    timing_s={
+        "load": 21.0,
+        "evaluate": 412.0,
+        "sft": 233.0,
+        "sample": 480.0,
+        "verify": 61.0,
+        "update": 301.0,
+        "export": 6.1,
+    },
     facts={"model": "starter (SmolLM2-135M-Instruct)", "burnish": "0.1.0", "torch": "2.13.0", "processor": "2 cores"},
     recipe='name = "quickstart"\nseed = 1\n\n[[tasks]]\ndomain = "documents"\n',
 )
