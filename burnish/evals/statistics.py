@@ -4,9 +4,10 @@ Scores lie in [0, 1]. `clusters` names what each task shares with others (a layo
 *unit* of every method is the cluster where there are at least `MIN_CLUSTERS`, else the task.
 
 - Interval: Wilson (https://doi.org/10.1080/01621459.1927.10502953) for 0/1 tasks; otherwise the
-  bootstrap of the mean over units (Miller, https://arxiv.org/abs/2411.00640, sec. 2.2 on clusters),
-  its percentiles stretched for small samples (Hesterberg, https://arxiv.org/abs/1411.5279, sec. 4).
-- Test: exact McNemar for 0/1 tasks; otherwise sign flips of the units' paired differences.
+  bootstrap of the mean over units (Miller, https://arxiv.org/abs/2411.00640, on clustered questions),
+  its percentiles stretched for small samples (Hesterberg, https://arxiv.org/abs/1411.5279).
+- Test: exact McNemar for 0/1 tasks; otherwise sign flips of the units' paired differences,
+  with p = (b + 1) / (m + 1) if drawn (Phipson & Smyth, https://arxiv.org/abs/1603.05766).
 
 Few clusters: the signs of 7 clusters or fewer cannot give p below 2/2**7 = 0.016, whatever happened, and
 an interval over 3 layouts spans most of the scale. Below 8 the sources are therefore taken as fixed
@@ -130,7 +131,7 @@ def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
 
 
 def pass_hat_k(num_samples: int, num_correct: int, k: int) -> float:
-    """Chance that all of `k` samples are correct (https://arxiv.org/abs/2406.12045, sec. 3.2)."""
+    """Chance that all of `k` samples are correct (https://arxiv.org/abs/2406.12045)."""
     return math.comb(num_correct, k) / math.comb(num_samples, k)
 
 
