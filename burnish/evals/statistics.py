@@ -19,6 +19,7 @@ them first), weights.
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from statistics import NormalDist
 
@@ -31,12 +32,15 @@ MIN_CLUSTERS = 8
 NUM_RESAMPLES = 10_000
 NUM_FLIPS = 20_000
 MAX_EXACT_UNITS = 14
+CHUNK = 1000
 Z_95 = NormalDist().inv_cdf(0.975)
 
 Floats = NDArray[np.float64]
 
 
-def interval(scores: Sequence[float], clusters: Sequence[str] = (), *, seed: int = 0) -> Interval:
+def interval(
+    scores: Sequence[float], clusters: Sequence[str] = (), *, seed: int = 0, num_resamples: int = NUM_RESAMPLES
+) -> Interval:
     """The mean and its 95 % interval: Wilson for 0/1 tasks without clusters, otherwise the bootstrap."""
     scores_N = _checked(scores)
     sums_U, sizes_U = unit_totals(scores_N, clusters)
@@ -48,7 +52,7 @@ def interval(scores: Sequence[float], clusters: Sequence[str] = (), *, seed: int
         # Units that do not differ leave nothing to resample. A score in [0, 1] varies at most as much
         # as a 0/1 score of the same mean, so Wilson over the units is the cautious answer.
         return _interval(mean, wilson(mean, len(sums_U)), n)
-    low, high = bootstrap(sums_U, sizes_U, seed=seed)
+    low, high = bootstrap(sums_U, sizes_U, seed=seed, num_resamples=num_resamples)
     return _interval(mean, (max(0.0, low), min(1.0, high)), n)
 
 
@@ -71,18 +75,27 @@ def wilson(mean: float, n: int) -> tuple[float, float]:
     return max(0.0, center - half), min(1.0, center + half)
 
 
-def bootstrap(sums_U: Floats, sizes_U: Floats, *, seed: int = 0) -> tuple[float, float]:
+def bootstrap(
+    sums_U: Floats, sizes_U: Floats, *, seed: int = 0, num_resamples: int = NUM_RESAMPLES
+) -> tuple[float, float]:
     """95 % bounds of the mean: resample units, take percentiles, stretch them for few units."""
     num_units = len(sums_U)
     mean = float(sums_U.sum() / sizes_U.sum())
     order_U = np.lexsort((sums_U, sizes_U))
-    means_R = _resampled_means(sums_U[order_U], sizes_U[order_U], np.random.default_rng(seed))
+    means_R = _resampled_means(sums_U[order_U], sizes_U[order_U], num_resamples, np.random.default_rng(seed))
     low, high = np.percentile(means_R, [2.5, 97.5]) - mean
     stretch = _student_95(num_units - 1) / Z_95 * math.sqrt(num_units / (num_units - 1))
     return float(mean + stretch * low), float(mean + stretch * high)
 
 
-def paired_p(before: Sequence[float], after: Sequence[float], clusters: Sequence[str] = (), *, seed: int = 0) -> float:
+def paired_p(
+    before: Sequence[float],
+    after: Sequence[float],
+    clusters: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    num_flips: int = NUM_FLIPS,
+) -> float:
     """Two-sided p that the same tasks score alike before and after; 1 if there are none, never 0."""
     if len(before) == len(after) == 0:
         return 1.0
@@ -90,29 +103,29 @@ def paired_p(before: Sequence[float], after: Sequence[float], clusters: Sequence
     sums_U, _ = unit_totals(differences_N, clusters)
     if len(sums_U) == len(differences_N) and _is_binary(np.abs(differences_N)):
         return mcnemar(num_better=int((differences_N > 0).sum()), num_worse=int((differences_N < 0).sum()))
-    return sign_flip(sums_U, seed=seed)
+    return sign_flip(sums_U, seed=seed, num_flips=num_flips)
 
 
 def mcnemar(*, num_better: int, num_worse: int) -> float:
     """McNemar's exact test: of the tasks that changed, are better and worse a fair coin?"""
     n = num_better + num_worse
     tail = sum(math.comb(n, k) for k in range(min(num_better, num_worse) + 1))
-    return min(1.0, 2 * tail / 2**n)
+    return max(sys.float_info.min, min(1.0, 2 * tail / 2**n))
 
 
-def sign_flip(differences_U: Floats, *, seed: int = 0) -> float:
+def sign_flip(differences_U: Floats, *, seed: int = 0, num_flips: int = NUM_FLIPS) -> float:
     """Two-sided permutation test: how often do random signs give a sum as far from 0?
 
-    All sign patterns are listed where there are few, else `NUM_FLIPS` are drawn: (b + 1) / (m + 1).
+    All sign patterns are listed where there are few, else `num_flips` are drawn: (b + 1) / (m + 1).
     """
     sizes_U = np.sort(np.abs(differences_U[differences_U != 0]))
     observed = abs(float(differences_U.sum())) - 1e-9
     if len(sizes_U) <= MAX_EXACT_UNITS:
         return float((_all_flipped_sums(sizes_U) >= observed).mean())
     rng = np.random.default_rng(seed)
-    chunks = [rng.choice((-1.0, 1.0), (1000, len(sizes_U))) @ sizes_U for _ in range(NUM_FLIPS // 1000)]
+    chunks = [rng.choice((-1.0, 1.0), (rows, len(sizes_U))) @ sizes_U for rows in _chunks(num_flips)]
     num_as_far = sum(int((np.abs(sums) >= observed).sum()) for sums in chunks)
-    return (num_as_far + 1) / (NUM_FLIPS + 1)
+    return (num_as_far + 1) / (num_flips + 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -148,11 +161,19 @@ def unit_totals(values_N: Floats, clusters: Sequence[str]) -> tuple[Floats, Floa
     return sums_U, sizes_U
 
 
-def _resampled_means(sums_U: Floats, sizes_U: Floats, rng: np.random.Generator) -> Floats:
+def _resampled_means(sums_U: Floats, sizes_U: Floats, num_resamples: int, rng: np.random.Generator) -> Floats:
     num_units = len(sums_U)
     share_U = np.full(num_units, 1 / num_units)
-    chunks = [rng.multinomial(num_units, share_U, NUM_RESAMPLES // 10) for _ in range(10)]
-    return np.concatenate([(counts @ sums_U) / (counts @ sizes_U) for counts in chunks])
+    means: list[Floats] = []
+    for rows in _chunks(num_resamples):
+        counts = rng.multinomial(num_units, share_U, rows)
+        means.append((counts @ sums_U) / (counts @ sizes_U))
+    return np.concatenate(means)
+
+
+def _chunks(total: int) -> list[int]:
+    """Split so that a table of draws stays small."""
+    return [min(CHUNK, total - start) for start in range(0, total, CHUNK)]
 
 
 def _all_flipped_sums(sizes_U: Floats) -> Floats:
