@@ -89,34 +89,54 @@ def fill(layout: Layout, rng: Random) -> Document:
     currency = rng.choice(CURRENCIES[language])
     seller, buyer = _companies(language, rng)
     day = date(2024, 1, 1) + timedelta(days=rng.randrange(4 * 365))
-    gap = timedelta(days=rng.choice((7, 14, 21, 30, 45)))
-    date_form = rng.choice(DATE_FORMS[language])
-    marks = rng.choice(THOUSANDS[language])
     charged = _amounts(rng)
     number = _number(rng)
     places = {
         "seller": seller,
         "buyer": buyer,
         "number": number,
-        "day": write_date(day, date_form, language) + _order_note(date_form),
-        "earlier": write_date(day - gap, date_form, language),
-        "later": write_date(day + gap, date_form, language),
-        "total": write_money(charged.gross, currency, rng.choice(("symbol", "symbol", "before", "after")), marks),
+        **_written_dates(day, language, rng),
+        **_written_amounts(charged, currency, language, rng),
+        **_asides(rng),
+    }
+    facts = (number, seller, buyer, day.isoformat(), currency, str(charged.gross))
+    return Document(text=layout.text.strip().format(**places), truth=_truth(layout.kind, *facts))
+
+
+def _written_dates(day: date, language: Language, rng: Random) -> Mapping[str, str]:
+    form = rng.choice(DATE_FORMS[language])
+    gap = timedelta(days=rng.choice((7, 14, 21, 30, 45)))
+    return {
+        "day": write_date(day, form, language) + _order_note(form),
+        "earlier": write_date(day - gap, form, language),
+        "later": write_date(day + gap, form, language),
+    }
+
+
+def _written_amounts(charged: Amounts, currency: str, language: Language, rng: Random) -> Mapping[str, str]:
+    marks = rng.choice(THOUSANDS[language])
+    form = rng.choice(("symbol", "symbol", "before", "after"))
+    return {
+        "total": write_money(charged.gross, currency, form, marks),
         "net": write_amount(charged.net, marks),
         "tax": write_amount(charged.tax, marks),
-        "rate": charged.rate,
+        "rate": str(charged.rate),
+    }
+
+
+def _asides(rng: Random) -> Mapping[str, str]:
+    """What nobody asks for."""
+    return {
         "phone": _digits(rng, "0## ### ###"),
         "tax_id": _digits(rng, "##-######"),
         "reference": _digits(rng, "######"),
-        "count": rng.randint(2, 90),
-        "months": rng.choice((6, 12, 18, 24, 36)),
-        "page": rng.randint(2, 5),
+        "count": str(rng.randint(2, 90)),
+        "months": str(rng.choice((6, 12, 18, 24, 36))),
+        "page": str(rng.randint(2, 5)),
         "city": rng.choice(CITIES),
         "item": rng.choice(ITEMS),
         "service": rng.choice(SERVICES),
     }
-    facts = (number, seller, buyer, day.isoformat(), currency, str(charged.gross))
-    return Document(text=layout.text.strip().format(**places), truth=_truth(layout.kind, *facts))
 
 
 def _truth(kind: Kind, number: str, seller: str, buyer: str, day: str, currency: str, total: str) -> Mapping[str, str]:

@@ -8,8 +8,8 @@ with several currencies, date forms and thousands marks, and with numbers, names
 **Reward**: the share of the asked fields that are right (`accuracy`). Texts are compared without regard to
 case and spacing, dates and amounts by value. `completeness` is the share of asked keys that are there and
 `valid_json` whether the reply was a JSON object at all; both are reported, neither adds to the reward.
-A reply that is no JSON object scores 0. Two keys that nobody asked for are free; each further one
-counts as one more field, and a wrong one.
+A reply that is no JSON object scores 0. Keys that nobody asked for change nothing: an asked key holds one
+value, so that writing more of them earns nothing either.
 
 Decisions: layouts are held out whole: `split = "train"` uses the seen ones, `"eval"` the held-out ones
 (option `eval_on`: `held_out`, `seen` or `mixed`), tagged `seen_layout` and `held_out_layout`. The option
@@ -27,13 +27,18 @@ from burnish.domains import Options, task_id
 from burnish.domains.document_content import AMOUNT_KEYS, DATE_KEYS, KEYS, Document, Kind, Layout, fill
 from burnish.domains.document_layouts_held_out import LAYOUTS as HELD_OUT
 from burnish.domains.document_layouts_seen import LAYOUTS as SEEN
-from burnish.domains.document_verdict import compare
+from burnish.rewards.fields import Kind as FieldKind
+from burnish.rewards.fields import judge_fields
 from burnish.sandbox import Box
 
 EVAL_LAYOUTS: Mapping[str, tuple[Layout, ...]] = {"held_out": HELD_OUT, "seen": SEEN}
 EVAL_CHOICES = ("held_out", "seen", "mixed")
 
 TITLES: Mapping[Kind, str] = {"invoice": "invoice", "order": "purchase order", "contract": "contract"}
+FIELD_KINDS: Mapping[str, FieldKind] = {
+    **dict.fromkeys(DATE_KEYS, "date"),
+    **dict.fromkeys(AMOUNT_KEYS, "amount"),
+}
 HINTS: Mapping[str, str] = {
     "currency": "currency (ISO code)",
     **{key: f"{key} (YYYY-MM-DD)" for key in DATE_KEYS},
@@ -78,7 +83,7 @@ class Documents:
 
     async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
         """Compare the reply's object with the truth, field by field."""
-        return compare(task.truth, reply)
+        return judge_fields({key: str(value) for key, value in task.truth.items()}, FIELD_KINDS, reply)
 
 
 def load(argument: str, options: Options) -> Documents:

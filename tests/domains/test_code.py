@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -164,8 +163,7 @@ def test_the_score_is_the_share_of_calls_that_return_the_expected_value(solution
     assert verdict_on(f"```python\n{solution}\n```", box).score == pytest.approx(expected)
 
 
-def test_a_call_that_hangs_fails_itself_and_those_after_it(box, monkeypatch) -> None:
-    monkeypatch.setattr(code, "JOB_LIMITS", replace(code.JOB_LIMITS, wall_s=0.5))
+def test_a_call_that_hangs_fails_itself_and_those_after_it(box) -> None:
     verdict = verdict_on("def double(n):\n    while n == 2: pass\n    return n * 2", box)
     assert verdict.score == 0.5 and "no value (timed_out)" in verdict.evidence
 
