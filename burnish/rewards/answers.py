@@ -37,11 +37,12 @@ MOST_SHOWN = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verifier:
-    """A named judge. `fault` says why a truth cannot serve; empty if it can."""
+    """A named judge. `fault` says why a truth cannot serve (empty if it can); a truth may itself be a right reply."""
 
     name: str
     fault: Callable[[Json], str]
     judge: Callable[[Json, str], Verdict]
+    truth_is_a_reply: bool = True
 
 
 class Exact(Strict):
@@ -150,7 +151,7 @@ def _regex(options: Mapping[str, Json]) -> Verifier:
         is_match = linear_regex.matches(pattern, reply.strip(), whole=config.match == "whole")
         return Verdict.scored(float(is_match), evidence=f"{'matches' if is_match else 'does not match'} {pattern!r}")
 
-    return Verifier(name="regex", fault=fault, judge=judge)
+    return Verifier(name="regex", fault=fault, judge=judge, truth_is_a_reply=False)
 
 
 def _json(options: Mapping[str, Json]) -> Verifier:

@@ -14,7 +14,7 @@ from decimal import Decimal
 
 LONGEST = 1_000
 
-MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+MONTHS: tuple[str, ...] = tuple("jan feb mar apr may jun jul aug sep oct nov dec".split())
 MONTH_NAMES = "january february march april may june july august september october november december sept".split()
 YEAR_FIRST = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})(?:[t ][0-9:.+z-]{1,20})?")
 YEAR_LAST = re.compile(r"([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})")

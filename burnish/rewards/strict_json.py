@@ -87,7 +87,7 @@ def _is_equal_number(a: Decimal, b: Decimal) -> bool:
 
 
 def _is_whole(number: Decimal) -> bool:
-    return number.as_tuple().exponent >= 0 or number == number.to_integral_value()
+    return number == number.to_integral_value()
 
 
 def _unfenced(reply: str) -> str:
