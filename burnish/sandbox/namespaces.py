@@ -41,6 +41,10 @@ class NamespaceBox:
         """Kill every server and job, and wait until they are gone."""
         await asyncio.to_thread(self._stop)
 
+    def server_pids(self) -> list[int]:
+        """The processes of this box's fork servers; each holds its jobs' lives."""
+        return [zygote.pid for zygote in list(self._zygotes.values())]
+
     def _run(self, job: Job, cancel: Cancel) -> Outcome:
         for _ in range(NUM_ATTEMPTS):
             zygote = self._zygote(job.preload)

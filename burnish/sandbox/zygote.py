@@ -70,6 +70,11 @@ class Zygote:
             )
         self._control.settimeout(None)
 
+    @property
+    def pid(self) -> int:
+        """The process that holds the server's namespaces open."""
+        return self._process.pid
+
     def is_alive(self) -> bool:
         """Whether it can still take jobs."""
         return self._process.poll() is None and not _has_hung_up(self._control)
