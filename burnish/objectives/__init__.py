@@ -1,8 +1,10 @@
 """Objectives: advantages and losses as pure functions of tensors. One file an algorithm.
 
-A file defines a frozen `Config` dataclass with the paper's defaults, `loss(streams, config) -> Loss`, and,
-if it turns rewards into advantages, `advantages(rewards_G, config) -> Tensor`. A loss is a *sum*
-over tokens; the learner divides once by the global weight.
+A file defines a frozen `Config` dataclass with the paper's defaults, `loss(streams, config) -> Loss`, the
+paper's way of weighing tokens as `AGGREGATION` (a recipe may choose another), and, if it turns rewards into
+advantages, `advantages(rewards_G, config) -> Tensor`. A loss is a *sum* over tokens; the learner divides
+once by the global weight. Files without `loss` are parts: `ops`, `aggregation`, `kl`, `correction`, `gae`,
+`overlong`, `preference`.
 """
 
 from collections.abc import Mapping

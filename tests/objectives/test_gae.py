@@ -35,3 +35,9 @@ def test_observations_at_the_front_change_nothing(close):
     whole = gae.estimate(REWARDS, VALUES, mask_T)
     tail = gae.estimate(REWARDS[1:], VALUES[1:], ALL[1:])
     assert close(whole.advantages_T[1:], tail.advantages_T)
+
+
+def test_a_reward_at_an_observation_is_credited_once(close):
+    mask_T = torch.tensor([True, True, False])
+    found = gae.estimate(REWARDS, VALUES, mask_T, gamma=1.0, lam=0.0)
+    assert close(found.advantages_T, [0.25 - 0.5, 1 + 2 - 0.25, 0.0])

@@ -146,3 +146,7 @@ def test_overlong_penalty_is_the_golden_one(length, golden, close):
 def test_overlong_penalty_refuses_a_stretch_longer_than_the_limit():
     with pytest.raises(ValueError, match=r"1\.\.max_length \(20\); got 21"):
         overlong.soft_penalty(5, max_length=20, cache=21)
+
+
+def test_a_short_reply_earns_no_bonus():
+    assert overlong.soft_penalty(3, max_length=20, cache=4) == 0

@@ -34,6 +34,22 @@ def test_config_is_frozen_and_has_defaults(objective):
     assert objective.Config.__dataclass_params__.frozen
 
 
+@pytest.mark.parametrize(
+    ("name", "defaults"),
+    [
+        ("cispo", {"ratio_min": 0.0, "ratio_max": 5.0}),
+        ("dapo", {"clip_low": 0.2, "clip_high": 0.28}),
+        ("dr_grpo", {"clip_low": 0.2, "clip_high": 0.2}),
+        ("grpo", {"clip_low": 0.2, "clip_high": 0.2, "divide_by_std": True}),
+        ("gspo", {"clip_low": 3e-4, "clip_high": 4e-4}),
+        ("ppo", {"clip": 0.2, "value_coefficient": 1.0}),
+        ("reinforce", {"baseline": 0.0}),
+    ],
+)
+def test_defaults_are_the_papers(name, defaults):
+    assert dataclasses.asdict(plugins.load("objectives", name).Config()) == defaults
+
+
 def test_docstring_cites_a_paper_and_its_aggregation(objective):
     assert re.search(r"https://(arxiv\.org/abs/\d{4}\.\d{5}|doi\.org/|\S+\.pdf)", objective.__doc__)
     assert f"Aggregation: `{objective.AGGREGATION}`" in objective.__doc__

@@ -154,3 +154,22 @@ def test_the_ratio_is_one_and_nothing_is_clipped_on_policy(batch_of):
     metrics = dapo.loss(on_policy, dapo.Config()).metrics
     assert metrics["ratio"] == global_weight
     assert metrics["clip_fraction"] == 0
+
+
+def test_a_sequence_of_padding_alone_changes_nothing(objective, batch_of):
+    streams, _ = batch_of(objective.AGGREGATION)
+    masked_T = streams.sequence_T == 1
+    masked = replace(streams, weights_T=streams.weights_T.masked_fill(masked_T, 0.0))
+    loss = objective.loss(masked, objective.Config())
+    rest, _ = batch_of(objective.AGGREGATION, (0, 2, 3))
+    torch.testing.assert_close(loss.total, objective.loss(rest, objective.Config()).total)
+    loss.total.backward()
+    assert (streams.new_logprobs_T.grad[masked_T] == 0).all()
+
+
+def test_icepop_drops_tokens_on_both_sides_of_its_band(batch_of):
+    streams, _ = batch_of("token_mean", (1,))
+    ratio_T = torch.tensor([0.3, 6.0], dtype=torch.float64)
+    apart = replace(streams, rollout_logprobs_T=streams.old_logprobs_T - ratio_T.log())
+    assert correction.icepop(apart).tolist() == [0.0, 0.0]
+    torch.testing.assert_close(correction.icepop(apart, low=0.2, high=7.0), ratio_T)

@@ -78,3 +78,10 @@ def test_reward_model_loss_has_the_gradient_of_finite_differences():
         lambda chosen_B, rejected_B: preference.bradley_terry(Pair(chosen_B=chosen_B, rejected_B=rejected_B), 0.5),
         (rewards.chosen_B, rewards.rejected_B),
     )
+
+
+def test_the_reference_point_of_kto_is_not_trained():
+    policy_B, z0 = torch.ones(1, requires_grad=True), torch.tensor(0.4, requires_grad=True)
+    preference.kto(policy_B, torch.zeros(1), torch.tensor([True]), z0).sum().backward()
+    assert z0.grad is None
+    assert policy_B.grad < 0
