@@ -41,7 +41,9 @@ class Block(NamedTuple):
 class Layout(Protocol):
     """Decides which keys each query sees."""
 
-    def attend(self, layer: int, q_H_T_D: Tensor, k_H_T_D: Tensor, v_H_T_D: Tensor, scale: float, window: int | None) -> Tensor:
+    def attend(
+        self, layer: int, q_H_T_D: Tensor, k_H_T_D: Tensor, v_H_T_D: Tensor, scale: float, window: int | None
+    ) -> Tensor:
         """Return the attention output `[H, T, D]`."""
         ...
 
@@ -61,7 +63,9 @@ def attend(
 ) -> tuple[Tensor, None]:
     """Hand one layer's attention over to the layout (transformers' attention interface)."""
     if dropout or kwargs.get("softcap") or kwargs.get("s_aux") is not None:
-        raise NotImplementedError("attention dropout, soft-capping and sinks are not supported; set them off in the model")
+        raise NotImplementedError(
+            "attention dropout, soft-capping and sinks are not supported; set them off in the model"
+        )
     assert attention_mask is None
     layer: int = module.layer_idx  # type: ignore[assignment]  # every transformers attention has it
     out_H_T_D = layout.attend(layer, query[0], key[0], value[0], scaling, sliding_window)
@@ -88,7 +92,9 @@ class PackedLayout:
         self.blocks = blocks
         self._members = [_pad_members(block) for block in blocks]
 
-    def attend(self, layer: int, q_H_T_D: Tensor, k_H_T_D: Tensor, v_H_T_D: Tensor, scale: float, window: int | None) -> Tensor:
+    def attend(
+        self, layer: int, q_H_T_D: Tensor, k_H_T_D: Tensor, v_H_T_D: Tensor, scale: float, window: int | None
+    ) -> Tensor:
         """See `Layout`. Prefixes run one by one, the members of a block together."""
         outs: list[Tensor] = []
         for block, members in zip(self.blocks, self._members, strict=True):
@@ -130,7 +136,9 @@ def _pad_members(block: Block) -> _Members | None:
     )
 
 
-def _attend_members(m: _Members, q_H_T_D: Tensor, k_H_T_D: Tensor, v_H_T_D: Tensor, scale: float, window: int | None) -> Tensor:
+def _attend_members(
+    m: _Members, q_H_T_D: Tensor, k_H_T_D: Tensor, v_H_T_D: Tensor, scale: float, window: int | None
+) -> Tensor:
     num_members, longest = m.token_index_M_R.shape
     may_see_M_R_K = m.may_see_M_R_K
     if window is not None and m.prefix.length + longest > window:

@@ -33,7 +33,9 @@ class Streams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """`total` is differentiable; each metric is a detached weighted sum, divided like the loss."""
+    """`total` is differentiable; each metric is a detached weighted sum, which the learner
+    divides by the sum of the weights: a metric is a mean over tokens, whatever the aggregation.
+    """
 
     total: Tensor
     metrics: Mapping[str, Tensor]

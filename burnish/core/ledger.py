@@ -1,0 +1,183 @@
+"""The ledger: what became of each prompt, exactly once, across crashes.
+
+SQLite in WAL mode; each method is one transaction. A group (one prompt, several samples) goes
+`issued` → `ready` (all members verified) → `trained` or `dropped`. Finished rollouts are kept as JSON until a
+checkpoint contains what they taught; then they move to a Parquet file and leave the table.
+Evaluation results and stage results are kept for good.
+
+Decision: what is trained is decided by checkpoints. A step that no checkpoint contains is repeated
+after a crash from the kept rollouts, not sampled anew.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from burnish.core.errors import RunFolderError
+from burnish.core.types import Json, Trajectory
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS stages (position INTEGER PRIMARY KEY, name TEXT NOT NULL, result TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS groups (
+    id TEXT PRIMARY KEY, stage INTEGER NOT NULL, step INTEGER NOT NULL, task_id TEXT NOT NULL, prompt_hash TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('issued', 'ready', 'trained', 'dropped'))
+);
+CREATE INDEX IF NOT EXISTS groups_by_stage ON groups (stage, step);
+CREATE TABLE IF NOT EXISTS rollouts (
+    group_id TEXT NOT NULL REFERENCES groups, member INTEGER NOT NULL, payload TEXT NOT NULL,
+    PRIMARY KEY (group_id, member)
+);
+CREATE TABLE IF NOT EXISTS evals (
+    stage INTEGER NOT NULL, task_id TEXT NOT NULL, payload TEXT NOT NULL, PRIMARY KEY (stage, task_id)
+);
+CREATE TABLE IF NOT EXISTS sessions (started REAL PRIMARY KEY, last_seen REAL NOT NULL, peak_rss_mb REAL NOT NULL);
+"""
+
+
+class GroupCounts(NamedTuple):
+    """How many groups of a stage are in which state."""
+
+    issued: int
+    ready: int
+    trained: int
+    dropped: int
+
+
+class Ledger:
+    """One run's ledger. Used from one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise RunFolderError(f"cannot open the ledger {str(path)!r}: {error}") from None
+        self._session = time.time()
+
+    def close(self) -> None:
+        """Write everything out; safe to call twice."""
+        self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise RunFolderError(
+                f"cannot write the ledger {str(self._path)!r}: {error}; free disk space, then resume the run by --resume"
+            ) from None
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._db.execute(query, values).fetchall()
+
+    def issue(self, stage: int, step: int, group_id: str, task_id: str, prompt_hash: str) -> None:
+        """Account for a prompt before it is sampled; issuing the same group again changes nothing."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT OR IGNORE INTO groups VALUES (?, ?, ?, ?, ?, 'issued')",
+                (group_id, stage, step, task_id, prompt_hash),
+            )
+
+    def num_groups_before(self, stage: int, step: int) -> int:
+        """How many groups the steps before `step` have issued."""
+        return int(self._rows("SELECT COUNT(*) FROM groups WHERE stage = ? AND step < ?", stage, step)[0][0])
+
+    def record(self, trajectory: Trajectory) -> None:
+        """Keep a finished (sampled and verified) rollout. The first record of a member stays."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT OR IGNORE INTO rollouts VALUES (?, ?, ?)",
+                (trajectory.group_id, trajectory.member, trajectory.to_json()),
+            )
+
+    def rollouts(self, group_id: str) -> list[Trajectory]:
+        """The finished members of a group, in order."""
+        rows = self._rows("SELECT payload FROM rollouts WHERE group_id = ? ORDER BY member", group_id)
+        return [Trajectory.from_json(payload) for (payload,) in rows]
+
+    def rollouts_up_to(self, stage: int, step: int) -> list[Trajectory]:
+        """All rollouts of a stage that are still kept, up to and with a step."""
+        rows = self._rows(
+            "SELECT payload FROM rollouts JOIN groups ON id = group_id WHERE stage = ? AND step <= ? ORDER BY step, group_id, member",
+            stage, step,
+        )  # fmt: skip
+        return [Trajectory.from_json(payload) for (payload,) in rows]
+
+    def mark_ready(self, group_ids: Iterable[str]) -> None:
+        """All members of these groups are verified."""
+        with self._transaction() as db:
+            db.executemany(
+                "UPDATE groups SET state = 'ready' WHERE id = ? AND state = 'issued'", [(g,) for g in group_ids]
+            )
+
+    def mark_dropped(self, group_ids: Iterable[str]) -> None:
+        """These groups carry no signal and will not train."""
+        with self._transaction() as db:
+            db.executemany("UPDATE groups SET state = 'dropped' WHERE id = ?", [(g,) for g in group_ids])
+
+    def commit_steps(self, stage: int, step: int) -> None:
+        """A checkpoint and a Parquet file contain everything up to `step`: settle those groups."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE groups SET state = 'trained' WHERE stage = ? AND step <= ? AND state = 'ready'", (stage, step)
+            )
+            db.execute(
+                "DELETE FROM rollouts WHERE group_id IN (SELECT id FROM groups WHERE stage = ? AND step <= ?)",
+                (stage, step),
+            )
+
+    def group_counts(self, stage: int) -> GroupCounts:
+        """Count the groups of a stage by state."""
+        counts = dict(self._rows("SELECT state, COUNT(*) FROM groups WHERE stage = ? GROUP BY state", stage))
+        return GroupCounts(*(counts.get(state, 0) for state in GroupCounts._fields))
+
+    def record_evals(self, stage: int, payloads: Sequence[tuple[str, Json]]) -> None:
+        """Keep evaluation results, given as (task id, result)."""
+        rows = [(stage, task_id, json.dumps(payload)) for task_id, payload in payloads]
+        with self._transaction() as db:
+            db.executemany("INSERT OR IGNORE INTO evals VALUES (?, ?, ?)", rows)
+
+    def evals(self, stage: int) -> dict[str, Any]:
+        """The kept evaluation results of a stage, by task id."""
+        return {
+            task_id: json.loads(text)
+            for task_id, text in self._rows("SELECT task_id, payload FROM evals WHERE stage = ?", stage)
+        }
+
+    def finish_stage(self, position: int, name: str, result: Json) -> None:
+        """The stage at this position of the recipe is done."""
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO stages VALUES (?, ?, ?)", (position, name, json.dumps(result)))
+
+    def stage_result(self, position: int) -> Any | None:
+        """What a finished stage left; None if it is not finished."""
+        rows = self._rows("SELECT result FROM stages WHERE position = ?", position)
+        return json.loads(rows[0][0]) if rows else None
+
+    def heartbeat(self, peak_rss_mb: float) -> None:
+        """Note that this session is alive, for the run's wall time over all sessions."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (started) DO UPDATE "
+                "SET last_seen = excluded.last_seen, peak_rss_mb = MAX(peak_rss_mb, excluded.peak_rss_mb)",
+                (self._session, time.time(), peak_rss_mb),
+            )
+
+    def wall_s(self) -> float:
+        """Seconds over all sessions of the run."""
+        return float(self._rows("SELECT COALESCE(SUM(last_seen - started), 0) FROM sessions")[0][0])
+
+    def peak_rss_mb(self) -> float:
+        """The largest memory of any session."""
+        return float(self._rows("SELECT COALESCE(MAX(peak_rss_mb), 0) FROM sessions")[0][0])

@@ -1,0 +1,105 @@
+"""A run's folder: its paths, its lock, and files that are either whole or absent."""
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Self
+
+from burnish.core.errors import ConfigError, RunFolderError
+from burnish.core.recipe import Recipe
+
+
+class RunFolder:
+    """`runs/NAME`, locked while this process uses it."""
+
+    def __init__(self, path: Path, lock: IO[str]) -> None:
+        self.path = path
+        self._lock = lock
+
+    @classmethod
+    def open(cls, path: Path, recipe: Recipe, *, resume: bool) -> Self:
+        """Make or reopen the folder; a `ConfigError` if that would mix two runs."""
+        if not resume and (path / "recipe.resolved.json").exists():
+            raise ConfigError(
+                f"run folder {str(path)!r} exists; go on with it by --resume, or choose another name by --set name=NAME"
+            )
+        try:
+            for name in ("", "checkpoints", "trajectories", "reports"):
+                (path / name).mkdir(parents=True, exist_ok=True)
+            lock = (path / "lock").open("w")
+        except OSError as error:
+            raise RunFolderError(
+                f"cannot write the run folder {str(path)!r}: {error.strerror}; choose another by --runs DIR"
+            ) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunFolderError(
+                f"run folder {str(path)!r} is in use by another process; wait for it or stop it"
+            ) from None
+        folder = cls(path, lock)
+        folder._keep_recipe(recipe)
+        return folder
+
+    def _keep_recipe(self, recipe: Recipe) -> None:
+        resolved = self.path / "recipe.resolved.json"
+        new = recipe.model_dump(mode="json")
+        if resolved.exists():
+            old = json.loads(resolved.read_text(encoding="utf-8"))
+            differing = sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
+            if differing:
+                raise ConfigError(
+                    f"the run in {str(self.path)!r} was started with another recipe: {', '.join(differing)} differ; "
+                    "resume with the old one, or choose another name by --set name=NAME"
+                )
+            return
+        write_whole(resolved, lambda temporary: temporary.write_text(json.dumps(new, indent=2), encoding="utf-8"))
+
+    def checkpoint(self, name: str) -> Path:
+        """Where the checkpoint of that name is or will be."""
+        return self.path / "checkpoints" / name
+
+    def close(self) -> None:
+        """Let others use the folder."""
+        self._lock.close()
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file so that it is whole or absent, whatever happens meanwhile."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Give a temporary folder to fill; it takes the place of `path` when the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                with file.open("rb") as handle:
+                    os.fsync(handle.fileno())
+        temporary.chmod(0o755)
+        if path.exists():
+            old = path.with_name(f".{path.name}.old.part")
+            shutil.rmtree(old, ignore_errors=True)
+            path.rename(old)
+            temporary.rename(path)
+            shutil.rmtree(old)
+        else:
+            temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""Data at rest: readers and writers of files."""

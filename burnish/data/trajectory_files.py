@@ -1,0 +1,42 @@
+"""Trajectories as Parquet, for analysis and for training offline later: one row a trajectory.
+
+Log-probabilities are stored bit for bit (float64); a verdict's parts are JSON text.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from burnish.core.run_folder import write_whole
+from burnish.core.types import Trajectory, Verdict
+
+
+def write(path: Path, trajectories: Sequence[Trajectory]) -> None:
+    """Write a file that is whole or absent."""
+    table = pa.Table.from_pylist([_row(trajectory) for trajectory in trajectories])
+    write_whole(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
+
+
+def read(path: Path) -> list[Trajectory]:
+    """The inverse of `write`."""
+    return [_trajectory(row) for row in pq.read_table(path).to_pylist()]
+
+
+def _row(trajectory: Trajectory) -> dict[str, object]:
+    verdict = trajectory.verdict
+    assert verdict is not None
+    plain = asdict(trajectory) | {"verdict": verdict.kind, "score": verdict.score, "evidence": verdict.evidence}
+    return plain | {"parts": json.dumps(dict(verdict.parts))}
+
+
+def _trajectory(row: dict[str, object]) -> Trajectory:
+    verdict = Verdict(
+        kind=row.pop("verdict"), score=row.pop("score"), evidence=row.pop("evidence"), parts=json.loads(str(row.pop("parts")))  # pyright: ignore[reportArgumentType]  # the file is ours
+    )  # fmt: skip
+    for name in ("token_ids", "was_sampled", "logprobs"):
+        row[name] = tuple(row[name])  # pyright: ignore[reportArgumentType, reportUnknownArgumentType]  # as above
+    return Trajectory(**row, verdict=verdict)  # pyright: ignore[reportArgumentType]  # as above

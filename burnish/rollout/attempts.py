@@ -1,0 +1,105 @@
+"""Attempts: sample replies, have each judged while the next are being sampled, keep each as it is done.
+
+Decision: on resume, a wave with missing members is sampled again *whole*, because the bits of a sample
+may depend on what is computed beside it; members that are already kept win over the new ones. So a
+resumed run trains on the same bits as an unbroken one.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from burnish.chat.template import Chat
+from burnish.core.types import Trajectory, Verdict
+from burnish.engine.types import Engine, Finished, Request, SamplingParams
+from burnish.rollout.judge import Judge
+from burnish.rollout.mixture import Draw
+from burnish.runtime.local import Background
+
+
+class Attempt(NamedTuple):
+    """What to try: `num_samples` replies to one task."""
+
+    group_id: str
+    draw: Draw
+    seed: int
+    num_samples: int
+    params: SamplingParams
+
+
+class Done(NamedTuple):
+    """One finished, judged reply."""
+
+    attempt: Attempt
+    trajectory: Trajectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What attempts need: a policy that samples, and a judge."""
+
+    engine: Engine
+    chat: Chat
+    judge: Judge
+    background: Background
+
+
+def make_attempts(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[str, int], bool]) -> Iterator[Done]:
+    """Yield each attempt's members as they are judged; those that are kept already are left out."""
+    pending: dict[Future[Verdict], tuple[Attempt, Trajectory, float]] = {}
+    for finished, sample_s in _timed(means.engine.sample([_request(means.chat, attempt) for attempt in attempts])):
+        attempt = attempts[finished.request]
+        if not is_kept(attempt.group_id, finished.sample):
+            trajectory = _trajectory(means.chat, attempt, finished, sample_s)
+            verdict = means.judge(attempt.draw.source.domain, attempt.draw.task, trajectory.reply)
+            pending[means.background.submit(verdict)] = (attempt, trajectory, time.monotonic())
+        yield from _judged(pending, [future for future in pending if future.done()])
+    yield from _judged(pending, list(pending))
+
+
+def _request(chat: Chat, attempt: Attempt) -> Request:
+    return Request(
+        prompt_ids=chat.prompt_ids(attempt.draw.task.messages),
+        seed=attempt.seed,
+        num_samples=attempt.num_samples,
+        params=replace(
+            attempt.params, max_new_tokens=min(attempt.params.max_new_tokens, attempt.draw.task.limits.max_new_tokens)
+        ),
+    )
+
+
+def _timed(samples: Iterable[Finished]) -> Iterator[tuple[Finished, float]]:
+    started = time.monotonic()
+    for finished in samples:
+        yield finished, time.monotonic() - started
+
+
+def _trajectory(chat: Chat, attempt: Attempt, finished: Finished, sample_s: float) -> Trajectory:
+    prompt_ids = chat.prompt_ids(attempt.draw.task.messages)
+    completion = finished.completion
+    return Trajectory(
+        group_id=attempt.group_id,
+        member=finished.sample,
+        task_id=attempt.draw.task.id,
+        prompt_hash=attempt.draw.task.prompt_hash,
+        seed=attempt.seed,
+        token_ids=prompt_ids + completion.token_ids,
+        was_sampled=(False,) * len(prompt_ids) + (True,) * len(completion.token_ids),
+        logprobs=(0.0,) * len(prompt_ids) + completion.logprobs,
+        reply=completion.text,
+        stop_reason=completion.stop_reason,
+        oldest_version=completion.policy_version,
+        newest_version=completion.policy_version,
+        sample_s=sample_s,
+    )
+
+
+def _judged(
+    pending: dict[Future[Verdict], tuple[Attempt, Trajectory, float]], futures: Iterable[Future[Verdict]]
+) -> Iterator[Done]:
+    for future in futures:
+        verdict = future.result()
+        attempt, trajectory, since = pending.pop(future)
+        yield Done(attempt, replace(trajectory, verdict=verdict, verify_s=time.monotonic() - since))

@@ -1,0 +1,76 @@
+"""Collect the groups of one training step, with refill, and account for each in the ledger."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from burnish.core.ledger import Ledger
+from burnish.core.seeds import derive
+from burnish.core.types import Trajectory
+from burnish.engine.types import SamplingParams
+from burnish.rollout.attempts import Attempt, Means, make_attempts
+from burnish.rollout.groups import Group
+from burnish.rollout.mixture import Draw, Mixture
+
+
+class StepRollouts(NamedTuple):
+    """The groups that train, and those without signal."""
+
+    kept: list[Group]
+    dropped: list[Group]
+
+    @property
+    def members(self) -> list[Trajectory]:
+        """Every attempt of the step, kept or not."""
+        return [member for group in [*self.kept, *self.dropped] for member in group.members]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collector:
+    """Collects for one stage. Which draws a step makes depends on the ledger and on rewards alone."""
+
+    means: Means
+    ledger: Ledger
+    mixture: Mixture
+    stage: int
+    seed: int
+    group_size: int
+    params: SamplingParams
+
+    def collect(self, step: int, first_draw: int, *, num_prompts: int, max_draws: int) -> StepRollouts:
+        """Sample until `num_prompts` groups have signal or `max_draws` prompts were tried."""
+        rollouts = StepRollouts([], [])
+        num_drawn = 0
+        while (wanted := min(num_prompts - len(rollouts.kept), max_draws - num_drawn)) > 0:
+            draws = [self.mixture.draw(first_draw + num_drawn + i) for i in range(wanted)]
+            num_drawn += wanted
+            for group in self._sample(step, draws):
+                (rollouts.kept if group.has_signal else rollouts.dropped).append(group)
+        self.ledger.mark_ready(group.id for group in rollouts.kept)
+        self.ledger.mark_dropped(group.id for group in rollouts.dropped)
+        return rollouts
+
+    def _sample(self, step: int, draws: Sequence[Draw]) -> list[Group]:
+        attempts = [self._attempt(draw) for draw in draws]
+        for attempt in attempts:
+            self.ledger.issue(self.stage, step, attempt.group_id, attempt.draw.task.id, attempt.draw.task.prompt_hash)
+        kept = {a.group_id: {member.member: member for member in self.ledger.rollouts(a.group_id)} for a in attempts}
+        if any(len(members) < self.group_size for members in kept.values()):
+            for attempt, trajectory in make_attempts(self.means, attempts, lambda group, member: member in kept[group]):
+                self.ledger.record(trajectory)
+                kept[attempt.group_id][trajectory.member] = trajectory
+        return [self._group(attempt, kept[attempt.group_id]) for attempt in attempts]
+
+    def _attempt(self, draw: Draw) -> Attempt:
+        group_id = f"{self.stage}/{draw.index:07d}"
+        return Attempt(
+            group_id=group_id,
+            draw=draw,
+            seed=derive(self.seed, group_id),
+            num_samples=self.group_size,
+            params=self.params,
+        )
+
+    def _group(self, attempt: Attempt, members: dict[int, Trajectory]) -> Group:
+        in_order = tuple(members[number] for number in range(self.group_size))
+        return Group(attempt.group_id, attempt.draw.source.entry.report_name, in_order)

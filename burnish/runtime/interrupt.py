@@ -1,0 +1,44 @@
+"""Ctrl-C within two seconds, even while the processor is deep in one long tensor operation.
+
+Python raises KeyboardInterrupt only between bytecodes; a backward pass can take many seconds. The
+operating system's note of the signal reaches a second thread at once: it gives the main thread
+`grace_s` to stop in good order, then calls `abandon` and ends the process. A run can be resumed from
+any kill, so nothing is lost.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+EXIT_CODE = 130
+
+
+@contextmanager
+def prompt_interrupt(abandon: Callable[[], None], *, message: str, grace_s: float = 1.0) -> Iterator[None]:
+    """Within the block, SIGINT ends the process after `grace_s` if the block has not ended by then."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    has_ended = threading.Event()
+
+    def watch() -> None:
+        while (signals := os.read(reader, 64)) and signal.SIGINT not in signals:
+            pass
+        if signals and not has_ended.wait(grace_s):
+            abandon()
+            print(message, file=sys.stderr, flush=True)
+            os._exit(EXIT_CODE)
+
+    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    watcher = threading.Thread(target=watch, name="burnish-interrupt", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        signal.set_wakeup_fd(previous)
+        os.close(writer)
+        watcher.join()
+        os.close(reader)

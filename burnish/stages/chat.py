@@ -1,0 +1,35 @@
+"""Talk to a model in the terminal."""
+
+import os
+
+from burnish.chat.template import Chat
+from burnish.core import plugins
+from burnish.core.recipe import EngineConfig
+from burnish.core.types import Message
+from burnish.engine.types import Request, SamplingParams
+from burnish.models.load import load
+
+
+def chat(model: str) -> None:
+    """Read lines, print replies, until the input ends."""
+    loaded = load(model)
+    template = Chat(loaded.tokenizer)
+    config = EngineConfig()
+    engine = plugins.load("engine", config.use).open_engine(
+        loaded.model, template, max_rows=config.max_rows, version=lambda: 0
+    )
+    params = SamplingParams(temperature=0.7, top_p=0.95, max_new_tokens=256)
+    messages: list[Message] = []
+    while (line := _ask()) is not None:
+        messages.append(Message(role="user", content=line))
+        request = Request(prompt_ids=template.prompt_ids(messages), seed=int.from_bytes(os.urandom(6)), params=params)
+        reply = next(iter(engine.sample([request]))).completion.text
+        print(reply)
+        messages.append(Message(role="assistant", content=reply))
+
+
+def _ask() -> str | None:
+    try:
+        return input("> ")
+    except EOFError:
+        return None

@@ -1,0 +1,122 @@
+"""Evaluate on held-out tasks: one greedy reply each, the same tasks at each evaluation of a run."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from rich.console import Console
+
+from burnish.core.config import Strict
+from burnish.core.interval import Interval
+from burnish.core.recipe import EngineConfig, Suite
+from burnish.core.seeds import derive
+from burnish.core.types import Json
+from burnish.engine.types import SamplingParams
+from burnish.evals.records import EvalResult, not_scored, summarise
+from burnish.models.load import load
+from burnish.rollout.attempts import Attempt, Done, Means, make_attempts
+from burnish.rollout.mixture import Draw, held_out
+from burnish.stages.progress import progress_bar
+from burnish.stages.session import Session, open_means, open_sources
+
+_CHUNK = 128
+
+
+class Config(Strict):
+    """There is nothing to choose: the tasks are the recipe's, `num_eval` of each entry."""
+
+
+def run(session: Session, config: Config) -> Json:
+    """Evaluate the policy as it stands; finished tasks are kept, and not done again on resume."""
+    draws = held_out(session.sources, session.eval_seed)
+    kept = session.ledger.evals(session.position)
+    label = "before" if session.checkpoint == "base" else f"after {session.checkpoint.partition('-')[2]}"
+    started = time.monotonic()
+    with progress_bar(session.console) as progress:
+        bar = progress.add_task(f"evaluate {label}", total=len(draws), completed=len(kept), note="")
+        for chunk in _chunks(draws):
+            if all(draw.task.id in kept for draw in chunk):
+                continue
+            rows: list[tuple[str, Json]] = []
+            for draw, done in evaluate(session.means, chunk, session.eval_seed):
+                rows.append((draw.task.id, _to_json(result_of(draw, done), done)))
+                progress.advance(bar)
+            session.ledger.record_evals(session.position, rows)
+            session.heartbeat()
+    payloads = session.ledger.evals(session.position).values()
+    session.metrics.truncate_after(session.stage_name, -1)
+    num_tokens = sum(payload["num_tokens"] for payload in payloads)
+    session.metrics.log(0, session.stage_name, tokens_sampled=num_tokens, evaluate_s=time.monotonic() - started)
+    summary = summarise(results_at(session, session.position))
+    _print_summary(session.console, label, summary)
+    return {
+        "label": label,
+        "evaluated": session.checkpoint,
+        "summary": {name: list(value) for name, value in summary.items()},
+    }
+
+
+def evaluate(means: Means, draws: Sequence[Draw], seed: int) -> Iterator[tuple[Draw, Done]]:
+    """Sample and judge one greedy reply to each task."""
+    params = SamplingParams(temperature=0.0, max_new_tokens=1 << 16)
+    attempts = [
+        Attempt(group_id=draw.task.id, draw=draw, seed=derive(seed, draw.task.id), num_samples=1, params=params)
+        for draw in draws
+    ]
+    for done in make_attempts(means, attempts, lambda group_id, member: False):
+        yield done.attempt.draw, done
+
+
+def result_of(draw: Draw, done: Done) -> EvalResult:
+    """The record of one evaluated task."""
+    verdict = done.trajectory.verdict
+    assert verdict is not None
+    return EvalResult(
+        task_id=draw.task.id, report_name=draw.source.entry.report_name, source=draw.task.source, score=verdict.score,
+        kind=verdict.kind, reply=done.trajectory.reply, parts=verdict.parts, stop_reason=done.trajectory.stop_reason,
+    )  # fmt: skip
+
+
+def results_at(session: Session, position: int) -> list[EvalResult]:
+    """The results that an evaluation of this run has left."""
+    fields = EvalResult.__dataclass_fields__
+    payloads = session.ledger.evals(position).values()
+    return [EvalResult(**{name: value for name, value in payload.items() if name in fields}) for payload in payloads]
+
+
+def evaluate_model(model: str, suite: Suite, seed: int, num: int | None) -> dict[str, Any]:
+    """Evaluate any model on a suite; what `burnish eval` prints."""
+    console = Console(stderr=True)
+    sources = open_sources(suite.tasks, suite.sandbox, console)
+    loaded = load(model)
+    draws = held_out(sources, derive(seed, "eval"), num)
+    with (
+        open_means(loaded, EngineConfig(), suite.sandbox, sources, lambda: 0) as means,
+        progress_bar(console) as progress,
+    ):
+        bar = progress.add_task("evaluate", total=len(draws), note="")
+        results: list[EvalResult] = []
+        for chunk in _chunks(draws):
+            for draw, done in evaluate(means, chunk, derive(seed, "eval")):
+                results.append(result_of(draw, done))
+                progress.advance(bar)
+    summary = summarise(results)
+    _print_summary(console, model, summary)
+    domains = {name: {**value._asdict(), "not_scored": not_scored(results)[name]} for name, value in summary.items()}
+    return {"model": model, "seed": seed, "domains": domains}
+
+
+def _chunks(draws: Sequence[Draw]) -> Iterator[Sequence[Draw]]:
+    for start in range(0, len(draws), _CHUNK):
+        yield draws[start : start + _CHUNK]
+
+
+def _to_json(result: EvalResult, done: Done) -> dict[str, Json]:
+    plain = asdict(replace(result, parts=dict(result.parts)))
+    return {**plain, "num_tokens": done.trajectory.num_sampled}
+
+
+def _print_summary(console: Console, label: str, summary: Mapping[str, Interval]) -> None:
+    for name, (mean, low, high, n) in summary.items():
+        console.print(f"  {label}: [bold]{name}[/] {mean:.3f} (95 % {low:.3f} to {high:.3f}, {n} tasks)")

@@ -1,0 +1,77 @@
+"""Export: `final/`, a plain Hugging Face folder of the weights that the run ends with."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from safetensors import safe_open
+from torch import Tensor
+
+from burnish.core.config import Strict, validate
+from burnish.core.errors import ConfigError
+from burnish.core.ledger import Ledger
+from burnish.core.recipe import Recipe
+from burnish.core.types import Json
+from burnish.learner.policy import Policy
+from burnish.models import export as writer
+from burnish.models.load import Loaded, load
+from burnish.stages.session import BASE_CHECKPOINT, Session, make_policy
+
+
+class Config(Strict):
+    """There is nothing to choose."""
+
+
+def run(session: Session, config: Config) -> Json:
+    """Write `final/`."""
+    folder = session.folder.path / "final"
+    write(session.loaded, session.policy, folder)
+    session.console.print(f"Exported checkpoint {session.checkpoint!r} to {folder}")
+    return {"folder": str(folder)}
+
+
+def write(loaded: Loaded, policy: Policy, folder: Path) -> None:
+    """Write the policy's weights, from float32 masters throughout."""
+    writer.export(loaded, folder, {**_base_masters(loaded), **policy.masters})
+
+
+def export(source: Path, out: Path) -> None:
+    """Write a Hugging Face folder from a run folder (its newest weights) or one of its checkpoints."""
+    if out.exists():
+        raise ConfigError(f"{str(out)!r} exists; choose another folder")
+    run_folder, checkpoint = _locate(source)
+    resolved = run_folder / "recipe.resolved.json"
+    recipe = validate(Recipe, json.loads(resolved.read_text(encoding="utf-8")), str(resolved))
+    loaded = load(recipe.model.name, dtype=recipe.model.dtype)
+    policy = make_policy(loaded, recipe.model, recipe.seed)
+    policy.load(checkpoint)
+    write(loaded, policy, out)
+
+
+def _locate(source: Path) -> tuple[Path, Path]:
+    """The run folder and the checkpoint that a path means."""
+    if (source / "masters.safetensors").exists():
+        return source.parent.parent, source
+    if not (source / "recipe.resolved.json").exists():
+        raise ConfigError(
+            f"{str(source)!r} is neither a run folder nor a checkpoint in one; expected for example runs/quickstart"
+        )
+    return source, source / "checkpoints" / _last_checkpoint(source)
+
+
+def _last_checkpoint(run_folder: Path) -> str:
+    ledger = Ledger(run_folder / "ledger.sqlite")
+    recipe = json.loads((run_folder / "recipe.resolved.json").read_text(encoding="utf-8"))
+    results = [ledger.stage_result(position) or {} for position in range(len(recipe["stages"]))]
+    ledger.close()
+    return next((r["checkpoint"] for r in reversed(results) if "checkpoint" in r), BASE_CHECKPOINT)
+
+
+def _base_masters(loaded: Loaded) -> Mapping[str, Tensor]:
+    if loaded.master_folder is None:
+        return {}
+    weights: dict[str, Tensor] = {}
+    for file in sorted(loaded.master_folder.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as opened:
+            weights.update({name: opened.get_tensor(name) for name in opened.keys()})
+    return weights

@@ -1,0 +1,50 @@
+"""Run a recipe from its first unfinished stage to its last."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from burnish.core.recipe import Recipe
+from burnish.runtime.interrupt import prompt_interrupt
+from burnish.stages import training
+from burnish.stages.check import stage_plugin
+from burnish.stages.session import Session, open_session
+
+EXIT_PROMOTED = 0
+EXIT_HELD = 1
+
+
+def run_recipe(recipe: Recipe, recipe_path: Path, runs: Path, resume: bool) -> int:
+    """Run all stages; return 0 if the gate promoted (or there is none), 1 if it held."""
+    stages = [stage_plugin(stage) for stage in recipe.stages]
+    message = f"stopped; go on with: burnish run {recipe_path} --resume"
+    with (
+        prompt_interrupt(_abandon, message=message),
+        open_session(recipe, runs, resume=resume, console=Console()) as session,
+    ):
+        outcome = "promoted"
+        for session.position, (module, config) in enumerate(stages):
+            result = session.ledger.stage_result(session.position)
+            if result is None:
+                result = module.run(session, config)
+                session.heartbeat()
+                session.ledger.finish_stage(session.position, session.stage_name, result)
+            else:
+                session.console.print(f"[dim]{session.stage_name} is done already[/]")
+            training.tidy(session)
+            _take_up(session, result)
+            outcome = result.get("outcome", outcome)
+    return EXIT_PROMOTED if outcome == "promoted" else EXIT_HELD
+
+
+def _take_up(session: Session, result: dict[str, Any]) -> None:
+    checkpoint = result.get("checkpoint", session.checkpoint)
+    if checkpoint != session.checkpoint:
+        session.load_checkpoint(checkpoint)
+
+
+def _abandon() -> None:
+    """Nothing of ours outlives this process: sandboxes end when it does, files are whole or absent."""
+    os.sync()

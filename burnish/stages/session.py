@@ -1,0 +1,173 @@
+"""A session: everything that is open while a run runs."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from burnish.chat.template import Chat
+from burnish.core import plugins
+from burnish.core.errors import ConfigError
+from burnish.core.ledger import Ledger
+from burnish.core.metrics import MetricsLog
+from burnish.core.recipe import ModelConfig, Recipe, SandboxConfig, TaskEntry
+from burnish.core.run_folder import RunFolder, whole_folder
+from burnish.core.seeds import derive
+from burnish.domains import open_domain
+from burnish.learner.policy import Policy
+from burnish.models.load import Loaded, load
+from burnish.models.lora import add_lora, trainable
+from burnish.rollout.attempts import Means
+from burnish.rollout.judge import judge_in
+from burnish.rollout.mixture import Source, held_out
+from burnish.runtime.local import Background
+from burnish.sandbox import missing, open_box
+
+BASE_CHECKPOINT = "base"
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """What stages work with. `position` and `checkpoint` move on as stages end."""
+
+    recipe: Recipe
+    folder: RunFolder
+    ledger: Ledger
+    metrics: MetricsLog
+    console: Console
+    sources: list[Source]
+    loaded: Loaded
+    policy: Policy
+    means: Means
+    position: int = 0
+    checkpoint: str = BASE_CHECKPOINT
+
+    @property
+    def stage_name(self) -> str:
+        """The current stage as files and metrics name it, for example `2-rl`."""
+        return f"{self.position}-{self.recipe.stages[self.position]['use']}"
+
+    @property
+    def eval_seed(self) -> int:
+        """The seed of the held-out tasks: the same at each evaluation of the run."""
+        return derive(self.recipe.seed, "eval")
+
+    @property
+    def train_seed(self) -> int:
+        """The seed of the current stage's training tasks: no two stages share tasks."""
+        return derive(self.recipe.seed, "train", self.position)
+
+    def held_out_prompts(self) -> frozenset[str]:
+        """The prompts that must never train."""
+        return frozenset(draw.task.prompt_hash for draw in held_out(self.sources, self.eval_seed))
+
+    def save_checkpoint(self, name: str, *, with_optimiser: bool) -> None:
+        """Write the policy as a checkpoint that is whole or absent."""
+        with whole_folder(self.folder.checkpoint(name)) as folder:
+            self.policy.save(folder, with_optimiser=with_optimiser)
+
+    def load_checkpoint(self, name: str) -> None:
+        """Read the policy from a checkpoint of this run."""
+        self.policy.load(self.folder.checkpoint(name))
+        self.checkpoint = name
+
+    def heartbeat(self) -> None:
+        """Note time and memory in the ledger."""
+        self.ledger.heartbeat(peak_rss_mb())
+
+
+def peak_rss_mb() -> float:
+    """The most memory that this process ever had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def set_threads(threads: int) -> None:
+    """Use that many processor threads; 0 means all there are."""
+    if threads:
+        torch.set_num_threads(threads)
+
+
+def open_sources(entries: list[TaskEntry], sandbox: SandboxConfig, console: Console) -> list[Source]:
+    """Open each entry's domain, less those that cannot be judged on this host where the recipe allows that."""
+    sources = [Source(entry=entry, domain=open_domain(entry.domain, entry.options)) for entry in entries]
+    lacking = missing() if sandbox.isolation == "namespaces" and any(s.domain.executes_code for s in sources) else []
+    if not lacking:
+        return sources
+    if sandbox.when_missing == "refuse":
+        raise ConfigError(
+            f"this host cannot isolate code that the model writes: {'; '.join(lacking)}. "
+            'Put that right, or leave those domains out by --set sandbox.when_missing="skip_domains", '
+            'or run their code with no isolation at all by --set sandbox.isolation="none"'
+        )
+    left_out = [source.entry.domain for source in sources if source.domain.executes_code]
+    console.print(
+        f"[yellow]No isolation here ({'; '.join(lacking)}): leaving out {', '.join(left_out)}, which execute code.[/]"
+    )
+    kept = [source for source in sources if not source.domain.executes_code]
+    if not kept:
+        raise ConfigError("no domain is left: all of them execute code, and this host cannot isolate it")
+    return kept
+
+
+def make_policy(loaded: Loaded, model: ModelConfig, seed: int) -> Policy:
+    """Choose what trains: adapters, or everything."""
+    if model.lora is not None:
+        add_lora(
+            loaded.model,
+            rank=model.lora.rank,
+            alpha=model.lora.alpha,
+            targets=model.lora.targets,
+            seed=derive(seed, "lora"),
+        )
+        return Policy(loaded.model, trainable(loaded.model))
+    loaded.model.requires_grad_(True)
+    return Policy(loaded.model, dict(loaded.model.named_parameters()))
+
+
+@contextmanager
+def open_means(
+    loaded: Loaded, recipe_engine: Any, sandbox: SandboxConfig, sources: list[Source], version: Any
+) -> Iterator[Means]:
+    """Open engine, sandbox and judge."""
+    with ExitStack() as stack:
+        background = stack.enter_context(Background())
+        isolation = sandbox.isolation if any(source.domain.executes_code for source in sources) else "none"
+        opening = open_box(isolation, num_workers=sandbox.num_workers)
+        box = background.run(opening.__aenter__())
+        stack.callback(lambda: background.run(opening.__aexit__(None, None, None)))
+        chat = Chat(loaded.tokenizer)
+        engine = plugins.load("engine", recipe_engine.use).open_engine(
+            loaded.model, chat, max_rows=recipe_engine.max_rows, version=version
+        )
+        yield Means(
+            engine=engine, chat=chat, judge=judge_in(box, num_at_once=sandbox.num_workers), background=background
+        )
+
+
+@contextmanager
+def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) -> Iterator[Session]:
+    """Open everything that a run of this recipe needs."""
+    set_threads(recipe.threads)
+    sources = open_sources(recipe.tasks, recipe.sandbox, console)
+    with ExitStack() as stack:
+        folder = RunFolder.open(runs / recipe.name, recipe, resume=resume)
+        stack.callback(folder.close)
+        ledger = Ledger(folder.path / "ledger.sqlite")
+        stack.callback(ledger.close)
+        metrics = stack.enter_context(MetricsLog(folder.path / "metrics.jsonl"))
+        with console.status(f"Loading {recipe.model.name} (the first time takes a minute)"):
+            loaded = load(recipe.model.name, dtype=recipe.model.dtype)
+        policy = make_policy(loaded, recipe.model, recipe.seed)
+        means = stack.enter_context(open_means(loaded, recipe.engine, recipe.sandbox, sources, lambda: policy.version))
+        session = Session(
+            recipe=recipe, folder=folder, ledger=ledger, metrics=metrics, console=console,
+            sources=sources, loaded=loaded, policy=policy, means=means,
+        )  # fmt: skip
+        if not folder.checkpoint(BASE_CHECKPOINT).exists():
+            session.save_checkpoint(BASE_CHECKPOINT, with_optimiser=False)
+        yield session

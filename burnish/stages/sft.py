@@ -1,0 +1,101 @@
+"""Supervised fine-tuning on demonstrations that the task sources produce (their `gold`)."""
+
+import random
+import time
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from burnish.core.config import Strict
+from burnish.core.errors import ConfigError
+from burnish.core.seeds import derive
+from burnish.core.types import Json
+from burnish.learner.packing import Row
+from burnish.learner.policy import Batch, OptimiserConfig
+from burnish.learner.schedule import Decay, learning_rate
+from burnish.objectives import sft
+from burnish.rollout.mixture import Mixture
+from burnish.stages import training
+from burnish.stages.progress import progress_bar
+from burnish.stages.session import Session
+
+
+class Config(Strict):
+    """Options of the stage."""
+
+    num_examples: int = Field(ge=1)
+    """Distinct demonstrations, over all sources by their weights."""
+    num_epochs: int = Field(1, ge=1)
+    batch_size: int = Field(16, ge=1)
+    """Demonstrations an update."""
+    learning_rate: float = Field(1e-3, gt=0)
+    num_warmup: int = Field(5, ge=0)
+    decay: Decay = "linear"
+    weight_decay: float = Field(0.0, ge=0)
+    max_grad_norm: float = Field(1.0, gt=0)
+    checkpoint_every: int = Field(20, ge=1)
+    """Updates between checkpoints."""
+
+
+def run(session: Session, config: Config) -> Json:
+    """Train on the demonstrations; resumes after the last checkpoint."""
+    rows = _demonstrations(session, config.num_examples)
+    order = _order(len(rows), config.num_epochs, session.train_seed)
+    batches = [order[start : start + config.batch_size] for start in range(0, len(order), config.batch_size)]
+    session.policy.reset_optimiser(
+        OptimiserConfig(weight_decay=config.weight_decay, max_grad_norm=config.max_grad_norm)
+    )
+    first = training.resume(session)
+    with progress_bar(session.console) as progress:
+        bar = progress.add_task("sft", total=len(batches), completed=first, note="")
+        for step in range(first, len(batches)):
+            loss = _update(session, config, [rows[index] for index in batches[step]], step, len(batches))
+            progress.update(bar, advance=1, note=f"loss {loss:.3f}")
+            if (step + 1) % config.checkpoint_every == 0:
+                training.save(session, step + 1)
+    return training.finish(session)
+
+
+def _update(session: Session, config: Config, rows: Sequence[Row], step: int, num_steps: int) -> float:
+    started = time.monotonic()
+    metrics = session.policy.forward_backward(
+        Batch(rows=rows, aggregate=sft.AGGREGATION, max_length=1), lambda streams: sft.loss(streams, sft.Config())
+    )
+    rate = learning_rate(
+        step, peak=config.learning_rate, num_warmup=config.num_warmup, num_steps=num_steps, decay=config.decay
+    )
+    norm = session.policy.optim_step(rate)
+    session.metrics.log(
+        step, session.stage_name, **metrics, grad_norm=norm, learning_rate=rate, train_s=time.monotonic() - started,
+        tokens_trained=sum(row.num_trained for row in rows),
+    )  # fmt: skip
+    session.heartbeat()
+    return metrics["loss"]
+
+
+def _demonstrations(session: Session, num: int) -> list[Row]:
+    teachers = [
+        source for source in session.sources if source.domain.task("train", session.train_seed, 0).gold is not None
+    ]
+    if not teachers:
+        raise ConfigError(
+            "sft: no source of the recipe knows correct replies (gold); leave the stage out, or add a source that does"
+        )
+    mixture = Mixture(teachers, seed=session.train_seed, exclude=session.held_out_prompts())
+    rows: list[Row] = []
+    for index in range(num):
+        task = mixture.draw(index).task
+        if task.gold is None:
+            continue
+        shown = session.means.chat.demonstration(task.messages, task.gold)
+        rows.append(Row(token_ids=shown.token_ids, was_sampled=shown.was_sampled))
+    return rows
+
+
+def _order(num_rows: int, num_epochs: int, seed: int) -> list[int]:
+    order: list[int] = []
+    for epoch in range(num_epochs):
+        one = list(range(num_rows))
+        random.Random(derive(seed, "order", epoch)).shuffle(one)
+        order += one
+    return order

@@ -1,0 +1,48 @@
+"""What stages that train share: go on from the last checkpoint, save, finish."""
+
+import shutil
+
+from burnish.core.types import Json
+from burnish.stages.session import Session
+
+
+def resume(session: Session) -> int:
+    """Load this stage's newest checkpoint if there is one; return how many steps it contains."""
+    steps = _saved_steps(session)
+    first = max(steps, default=0)
+    if steps:
+        session.load_checkpoint(_name(session, first))
+        session.console.print(f"[dim]{session.stage_name}: going on after step {first}[/]")
+    session.metrics.truncate_after(session.stage_name, first - 1)
+    return first
+
+
+def save(session: Session, num_steps: int) -> None:
+    """Write a checkpoint that contains `num_steps` steps, then let go of the older ones."""
+    session.save_checkpoint(_name(session, num_steps), with_optimiser=True)
+    for older in _saved_steps(session):
+        if older != num_steps:
+            shutil.rmtree(session.folder.checkpoint(_name(session, older)))
+
+
+def finish(session: Session) -> Json:
+    """Write the stage's last checkpoint, without its optimiser; return the stage's result."""
+    session.save_checkpoint(session.stage_name, with_optimiser=False)
+    session.checkpoint = session.stage_name
+    return {"checkpoint": session.stage_name}
+
+
+def tidy(session: Session) -> None:
+    """Remove the checkpoints of steps; only once the ledger has the stage's result."""
+    for step in _saved_steps(session):
+        shutil.rmtree(session.folder.checkpoint(_name(session, step)))
+
+
+def _name(session: Session, step: int) -> str:
+    return f"{session.stage_name}-step-{step}"
+
+
+def _saved_steps(session: Session) -> list[int]:
+    prefix = f"{session.stage_name}-step-"
+    folders = (session.folder.path / "checkpoints").glob(f"{prefix}*")
+    return sorted(int(folder.name.removeprefix(prefix)) for folder in folders)
