@@ -69,9 +69,12 @@ def run(
     runs: Annotated[Path, typer.Option(help="The folder that run folders are made in.")] = Path("runs"),
 ) -> None:
     """Run a recipe: train, evaluate, gate, export, report."""
+    from burnish.core.recipe import read_recipe
+
+    read = read_recipe(recipe, assignments or [])  # before torch is imported: a fault of the recipe shows at once
     from burnish.commands.run import run_command
 
-    raise typer.Exit(run_command(recipe, assignments or [], runs, resume))
+    raise typer.Exit(run_command(read, recipe, assignments or [], runs, resume))
 
 
 @app.command()
@@ -79,24 +82,31 @@ def run(
 def check(recipe: RecipePath, assignments: Assignments = None) -> None:
     """Validate a recipe without running it, and print it with every default filled in."""
     from burnish.core.recipe import read_recipe
+
+    read = read_recipe(recipe, assignments or [])
     from burnish.stages.check import check_recipe
 
-    typer.echo(json.dumps(check_recipe(read_recipe(recipe, assignments or [])), indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(check_recipe(read), indent=2, ensure_ascii=False))
 
 
 @app.command(name="eval")
 @polite
 def evaluate(
     model: Annotated[str, typer.Argument(help="A model folder, hub id, .gguf file or name such as starter.")],
-    suite: Annotated[Path | None, typer.Option(help="A TOML file with [[tasks]]; without it, the usual ones.")] = None,
+    suite: Annotated[
+        Path | None, typer.Option(help="A TOML file with [[tasks]]; without it, those of the model's run.")
+    ] = None,
     seed: Seed = 1,
     num: Annotated[int | None, typer.Option(min=1, help="Tasks per domain, instead of the suite's numbers.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a model on held-out tasks."""
+    from burnish.commands.suites import read_suite, suite_for
+
+    tasks = read_suite(suite) if suite else suite_for(Path(model))
     from burnish.commands.evaluate import evaluate_command
 
-    evaluate_command(model, suite, seed, num, as_json)
+    evaluate_command(model, tasks, seed, num, as_json)
 
 
 @app.command()

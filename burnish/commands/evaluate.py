@@ -2,21 +2,18 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from burnish.core.config import read_toml, validate
 from burnish.core.recipe import Suite
 from burnish.stages.evaluate import evaluate_model
 
 
-def evaluate_command(model: str, suite_path: Path | None, seed: int, num: int | None, as_json: bool) -> None:
+def evaluate_command(model: str, suite: Suite, seed: int, num: int | None, as_json: bool) -> None:
     """Evaluate and print."""
-    suite = validate(Suite, read_toml(suite_path), str(suite_path)) if suite_path else None
     result = evaluate_model(model, suite, seed, num)
     if as_json:
         typer.echo(json.dumps(result, indent=2, ensure_ascii=False))

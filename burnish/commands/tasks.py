@@ -1,6 +1,7 @@
 """`burnish tasks list | show | sample`: what there is to learn, as a person reads it."""
 
 import json
+import re
 from collections.abc import Sequence
 
 import typer
@@ -34,9 +35,10 @@ def show_domain(name: str) -> None:
 
 def paragraphs(docstring: str) -> dict[str, str]:
     """The paragraphs that begin with State, Action and Reward, by that word."""
-    blocks = [block.strip() for block in docstring.split("\n\n")]
-    starts = {word: block for word in PARAGRAPHS for block in blocks if block.lstrip("*").startswith(word)}
-    return {word: starts[word] for word in PARAGRAPHS if word in starts}
+    starts = re.compile(rf"^(?=\**(?:{'|'.join(PARAGRAPHS)})\b)", re.MULTILINE)
+    blocks = [block.strip() for part in docstring.split("\n\n") for block in starts.split(part)]
+    found = {word: block for word in PARAGRAPHS for block in blocks if block.lstrip("*").startswith(word)}
+    return {word: found[word] for word in PARAGRAPHS if word in found}
 
 
 def sample_domain(name: str, num: int, seed: int, split: str, options: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Run the command line as a person does: another process, its exit code and what it printed."""
+"""Run the command line: in this process where that proves the same, in another where it matters."""
 
 import os
 import subprocess
@@ -6,35 +6,29 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from burnish.cli import app
 
 ROOT = Path(__file__).parent.parent.parent
-COMMAND = (sys.executable, "-c", "from burnish.cli import main; main()")
 RECIPE = """
 name = "little"
 model = { name = "tiny" }
 [[tasks]]
 domain = "documents"
 [[stages]]
-use = "sft"
+use = "evaluate"
 """
 
 
 @pytest.fixture
-def environment(tmp_path):
-    """Modules in the test's folder can be imported, and no width or colour comes from outside."""
-    path = f"{ROOT}{os.pathsep}{tmp_path}"
-    return os.environ | {"PYTHONPATH": path, "NO_COLOR": "1", "COLUMNS": "120", "HF_HUB_OFFLINE": "1"}
+def burnish(tmp_path, monkeypatch):
+    """Run `burnish ARGUMENTS` in an empty folder; the result has exit_code, stdout, stderr and exception."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
 
-
-@pytest.fixture
-def burnish(tmp_path, environment):
-    """Run `burnish ARGUMENTS` in an empty folder, to its end."""
-
-    def run(*arguments, stdin="", command=COMMAND):
-        words = [*command, *map(str, arguments)]
-        return subprocess.run(
-            words, cwd=tmp_path, env=environment, input=stdin, capture_output=True, text=True, timeout=60, check=False
-        )
+    def run(*arguments, stdin=None):
+        return CliRunner().invoke(app, list(map(str, arguments)), input=stdin)
 
     return run
 
@@ -45,11 +39,24 @@ def refusal(burnish):
 
     def run(*arguments):
         result = burnish(*arguments)
-        assert (result.returncode, result.stdout) == (2, ""), result.stderr
-        assert "Traceback" not in result.stderr
+        assert isinstance(result.exception, SystemExit), repr(result.exception)
+        assert (result.exit_code, result.stdout) == (2, ""), result.output
         return result.stderr
 
     return run
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start a Python program in another process; it sees this source tree."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+
+    def begin(program, *arguments):
+        words = [sys.executable, "-c", program, *map(str, arguments)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(words, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, **pipes)
+
+    return begin
 
 
 @pytest.fixture

@@ -3,17 +3,18 @@
 import errno
 import os
 import signal
-import subprocess
-import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import typer
 
 from burnish.commands.manners import polite
+from burnish.commands.run import resume_command
 from burnish.core.errors import ConfigError, InvariantError, RunFolderError
 
-COMMAND = (sys.executable, "-c", "from burnish.cli import main; main()")
+MAIN = "from burnish.cli import main; main()"
 
 
 def outcome(error, capsys):
@@ -57,19 +58,31 @@ def test_a_bug_keeps_its_traceback(error):
         command()
 
 
-def test_ctrl_c_stops_a_command_with_exit_code_130(tmp_path, environment):
+def test_ctrl_c_stops_a_command_with_exit_code_130(tmp_path, start):
     os.mkfifo(tmp_path / "reply")
-    words = [*COMMAND, "verify", "documents", "documents/eval/1/0", "--reply", str(tmp_path / "reply")]
-    process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
-    with (tmp_path / "reply").open("w"):  # opens once the command reads
+    process = start(MAIN, "verify", "documents", "documents/eval/1/0", "--reply", "reply")
+    with open_when_read(tmp_path / "reply", process):
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=30)
     assert (process.returncode, stderr) == (130, "stopped\n")
 
 
-def test_a_stopped_run_says_how_to_go_on():
-    from burnish.commands.run import resume_command
+@contextmanager
+def open_when_read(pipe, process):
+    """Open a pipe for writing as soon as the process reads it; fail if the process ends before."""
+    while process.poll() is None:
+        try:
+            descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # ENXIO: nobody reads yet
+            time.sleep(0.01)
+            continue
+        with open(descriptor, "wb"):
+            yield
+        return
+    pytest.fail(f"ended too early: {process.communicate()}")
 
+
+def test_a_stopped_run_says_how_to_go_on():
     words = resume_command(Path("my recipe.toml"), ["seed=2"], Path("elsewhere"))
     assert words == "burnish run 'my recipe.toml' --set seed=2 --runs elsewhere --resume"
     assert resume_command(Path("r.toml"), [], Path("runs")) == "burnish run r.toml --resume"

@@ -1,6 +1,7 @@
 """`burnish tasks` and `burnish verify`: what a person sees of a domain."""
 
 import json
+import sys
 
 import pytest
 
@@ -38,10 +39,12 @@ def load(argument, options):
 
 
 @pytest.fixture
-def outside(tmp_path):
+def outside(tmp_path, monkeypatch):
     """Write a domain that is wrong in one way into a package outside."""
+    monkeypatch.syspath_prepend(tmp_path)
 
     def write(file, share=1.0, empty=0.0, word='f"{split}{seed}{index}"'):
+        monkeypatch.delitem(sys.modules, f"outside.{file}", raising=False)
         (tmp_path / "outside").mkdir(exist_ok=True)
         (tmp_path / "outside" / f"{file}.py").write_text(DOMAIN.format(file=file, share=share, empty=empty, word=word))
         return f"outside.{file}"
@@ -58,8 +61,8 @@ def test_the_list_names_every_domain_with_what_it_is(burnish):
 @pytest.mark.parametrize("name", plugins.names("domains"))
 def test_every_domain_states_its_state_action_and_reward(burnish, name):
     result = burnish("tasks", "show", name)
-    assert result.returncode == 0, result.stderr
-    assert [word for word in ("State", "Action", "Reward") if f"\n**{word}**" not in result.stdout] == []
+    assert result.exit_code == 0, result.stderr
+    assert [word for word in ("State", "Action", "Reward") if f"\n\n**{word}" not in result.stdout] == []
 
 
 def test_an_unknown_domain_lists_the_known_ones(refusal):
@@ -85,7 +88,7 @@ def test_a_split_that_does_not_exist_is_refused(refusal):
 
 def test_a_domain_that_keeps_its_promises_passes_its_check(burnish, outside):
     result = burnish("tasks", "check", outside("right"))
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (0, "")
     assert "in common between train and eval: 0 prompts, 0 sources" in result.stdout
 
 
@@ -99,7 +102,7 @@ def test_a_domain_that_keeps_its_promises_passes_its_check(burnish, outside):
 )
 def test_a_domain_that_breaks_a_promise_fails_its_check(burnish, outside, file, wrong, claim):
     result = burnish("tasks", "check", outside(file, **wrong))
-    assert result.returncode == 1
+    assert result.exit_code == 1
     assert f"train: {claim}: not so for outside.{file}/train/1/0" in result.stderr
 
 
@@ -138,9 +141,8 @@ def test_a_reply_that_cannot_be_read_is_named(refusal, outside):
 
 def test_a_broken_line_of_own_tasks_is_named_with_its_number(refusal, tmp_path):
     (tmp_path / "own.jsonl").write_text('{"prompt": "2+2?", "truth": "4"}\n{"prompt": "3+\n')
-    message = refusal("tasks", "sample", f"jsonl:{tmp_path / 'own.jsonl'}")
-    assert "own.jsonl" in message
-    assert "2" in message.split("own.jsonl", 1)[1]
+    message = refusal("tasks", "sample", f"jsonl:{tmp_path / 'own.jsonl'}", "--set", "verifier=number")
+    assert "own.jsonl:2: " in message
 
 
 def test_isolation_is_one_of_two_words(refusal, outside):
