@@ -30,6 +30,7 @@ class NamespaceBox:
         self._threads = ThreadPoolExecutor(num_workers, thread_name_prefix="sandbox")
         self._lock = threading.Lock()
         self._zygotes: dict[tuple[str, ...], Zygote] = {}
+        self._retired: list[Zygote] = []
         self._stopped = False
 
     async def run(self, job: Job) -> Outcome:
@@ -64,6 +65,7 @@ class NamespaceBox:
             if zygote is None or not zygote.is_alive():
                 if zygote is not None:
                     zygote.stop()
+                    self._retired.append(zygote)
                 zygote = self._zygotes[preload] = Zygote(preload)
                 zygote.wait_until_ready()
             return zygote
@@ -74,9 +76,10 @@ class NamespaceBox:
             for zygote in self._zygotes.values():
                 zygote.stop()
         self._threads.shutdown(wait=True)
-        for zygote in self._zygotes.values():
+        for zygote in (*self._zygotes.values(), *self._retired):
             zygote.close()
         self._zygotes.clear()
+        self._retired.clear()
 
 
 def _next_uid() -> int:

@@ -27,8 +27,11 @@ SERVE: Final = (
     "import json, sys; sys.path.insert(0, '/zygote'); sys.dont_write_bytecode = True;"
     "from burnish.sandbox.inside import serve; serve.main(**json.loads(sys.argv[1]))"
 )
-CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_SYS_ADMIN = 0, 5, 6, 7, 8, 21
-SERVER_CAPABILITIES: Final = frozenset({CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_SYS_ADMIN})
+CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_SYS_ADMIN, CAP_SETFCAP = 0, 5, 6, 7, 8, 21, 31
+# The last is what the kernel asks of whoever maps its root into a user namespace below.
+SERVER_CAPABILITIES: Final = frozenset(
+    {CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_SYS_ADMIN, CAP_SETFCAP}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import linecache
 import os
 import sys
 import threading
+import traceback
 import types
 from collections.abc import Callable
 from typing import NoReturn
@@ -67,7 +68,10 @@ def _exit_code(error: SystemExit) -> int:
 def _report(error: BaseException) -> None:
     inner = error.__traceback__.tb_next if error.__traceback__ else None
     try:
-        sys.excepthook(type(error), error.with_traceback(inner), inner)
+        if sys.excepthook is sys.__excepthook__:  # which knows no source but that of files
+            traceback.print_exception(type(error), error, inner)
+        else:
+            sys.excepthook(type(error), error.with_traceback(inner), inner)
     except BaseException:  # noqa: BLE001 - the job's own hook, or no memory left to print with
         os.write(2, type(error).__name__.encode() + b"\n")
 

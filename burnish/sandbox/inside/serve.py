@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from burnish.sandbox.inside import cell, kernel, seccomp
+from burnish.sandbox.inside import cell, kernel, pages, seccomp
 
 READY = b"ready"
 NUM_DESCRIPTORS = 6
@@ -33,6 +33,7 @@ def main(control_fd: int, mode: str, site_folders: Sequence[str], preload: Seque
     seccomp_filter = seccomp.build()
     gc.collect()
     gc.freeze()
+    pages.collapse()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     control = socket.socket(fileno=control_fd)
     control.send(READY)
