@@ -1,4 +1,4 @@
-"""The boxes in which the domains' tests run code: with isolation where the host can isolate, and without."""
+"""The box in which the domains' tests run code."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,12 +8,10 @@ import pytest
 from burnish.sandbox import Box, missing, open_box
 
 
-@pytest.fixture(scope="session", params=["namespaces", "none"])
-def box(request) -> Iterator[Box]:
-    """One open box for all tests; a host that cannot isolate skips that half and says what it lacks."""
-    if request.param == "namespaces" and (lacks := missing()):
-        pytest.skip(f"this host cannot isolate: {'; '.join(lacks)}")
+@pytest.fixture(scope="session")
+def box() -> Iterator[Box]:
+    """One box for all tests: isolated where the host can isolate (what a domain promises holds in both)."""
     with asyncio.Runner() as runner:
-        context = open_box(request.param)
+        context = open_box("none" if missing() else "namespaces")
         yield runner.run(context.__aenter__())
         runner.run(context.__aexit__(None, None, None))

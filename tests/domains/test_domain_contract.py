@@ -3,19 +3,43 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 import pytest
 
 from burnish.core import plugins
 from burnish.core.errors import ConfigError
-from burnish.core.types import SPLITS
+from burnish.core.types import SPLITS, Json
 from burnish.domains import Domain, open_domain
 
 NUM_TASKS = 5
-ARGUMENTS: dict[str, Callable[[Path], str]] = {}
-"""Domains that need an argument, and how to make one; it may write files into the folder it is given."""
+NUM_COMPARED = 60
+
+
+class Sample(NamedTuple):
+    """How to open a domain that needs an argument, or options, to be checked."""
+
+    argument: str = ""
+    options: Mapping[str, Json] = MappingProxyType({})
+
+
+def sums_file(folder: Path) -> Sample:
+    """A file of a user's own tasks."""
+    path = folder / "sums.jsonl"
+    rows = [{"prompt": f"What is {n} + {n}?", "truth": 2 * n, "gold": str(2 * n)} for n in range(101, 141)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return Sample(str(path), {"verifier": "number"})
+
+
+SAMPLES: Mapping[str, Callable[[Path], Sample]] = {
+    "arithmetic": lambda folder: Sample(options={"largest": 1_000_000}),
+    "jsonl": sums_file,
+    "rg": lambda folder: Sample("chain_sum"),
+}
+"""The one place that names domains: those that need more than their name to be opened."""
 
 READS_AROUND = {"code"}
 """Domains whose instruction says that text around the answer does not matter: gold with more text is gold."""
@@ -23,10 +47,15 @@ READS_AROUND = {"code"}
 NAMES = plugins.names("domains")
 
 
+def open_sample(name: str, folder: Path, **more_options: Json) -> Domain:
+    sample = SAMPLES[name](folder) if name in SAMPLES else Sample()
+    full_name = f"{name}:{sample.argument}" if sample.argument else name
+    return open_domain(full_name, {**sample.options, **more_options})
+
+
 @pytest.fixture(params=NAMES)
 def domain(request, tmp_path: Path) -> Domain:
-    argument = ARGUMENTS[request.param](tmp_path) if request.param in ARGUMENTS else ""
-    return open_domain(f"{request.param}:{argument}" if argument else request.param)
+    return open_sample(request.param, tmp_path)
 
 
 def tasks(domain: Domain, split="train", seed: int = 1) -> list:
@@ -50,9 +79,9 @@ def test_gold_scores_one(domain: Domain, split, box) -> None:
     assert scores(domain, [(task, task.gold) for task in known], box) == [1.0] * len(known)
 
 
-@pytest.mark.parametrize("reply", ["", " \n ", "I do not know.", "None", "{}", "[]", "0 or 1"])
-def test_a_reply_without_an_answer_scores_nothing(domain: Domain, reply: str, box) -> None:
-    assert max(scores(domain, [(task, reply) for task in tasks(domain)], box)) <= 0
+def test_a_reply_without_an_answer_scores_nothing(domain: Domain, box) -> None:
+    replies = ("", " \n ", "I do not know.", "None", "{}", "[]", "0 or 1")
+    assert max(scores(domain, [(task, reply) for task in tasks(domain)[:2] for reply in replies], box)) <= 0
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -73,7 +102,10 @@ def test_gold_followed_by_more_is_not_gold(domain: Domain, box) -> None:
 
 
 def test_train_and_eval_share_no_task_and_held_out_sources_only_evaluate(domain: Domain) -> None:
-    trained, evaluated = ([domain.task(split, 1, index) for index in range(60)] for split in SPLITS)
+    trained, evaluated = (
+        [domain.task(split, 1, index) for index in range(min(NUM_COMPARED, domain.size(split) or NUM_COMPARED))]
+        for split in SPLITS
+    )
     assert {task.prompt_hash for task in trained}.isdisjoint(task.prompt_hash for task in evaluated)
     held_out = {task.source for task in evaluated if any(tag.startswith("held_out") for tag in task.tags)}
     assert held_out.isdisjoint(task.source for task in trained)
@@ -91,14 +123,13 @@ def test_a_task_says_where_it_comes_from(domain: Domain, split) -> None:
 @pytest.mark.parametrize("part", ["State", "Action", "Reward"])
 def test_the_docstring_states_state_action_and_reward(name: str, part: str) -> None:
     docstring = plugins.load("domains", name).__doc__ or ""
-    assert re.search(rf"^\*\*{part}\*\*", docstring, re.MULTILINE)
+    assert re.search(rf"^\*\*{part}\b", docstring, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_unknown_option_is_refused_by_name(name: str, tmp_path: Path) -> None:
-    argument = ARGUMENTS[name](tmp_path) if name in ARGUMENTS else ""
     with pytest.raises(ConfigError, match="no_such_option"):
-        open_domain(f"{name}:{argument}" if argument else name, {"no_such_option": 1})
+        open_sample(name, tmp_path, no_such_option=1)
 
 
 HOSTILE = {
