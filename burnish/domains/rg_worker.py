@@ -1,0 +1,34 @@
+"""The program that runs a generator's own scorer inside the sandbox.
+
+It reads a JSON object from stdin (which entry of which generator; the reference; the answer), makes the entry
+again and writes two lines of JSON to the answer descriptor: first `{"question", "reference"}` (the question's
+hash, and the scorer's word on the reference; null without one), then `{"score"}`. The first line is out before the
+answer is looked at, so an end without the second is the answer's doing.
+
+Scores leave as text, so that NaN and infinities arrive as what they are.
+"""
+
+import hashlib
+import json
+import os
+import sys
+
+import reasoning_gym
+
+
+def main() -> None:
+    """Score the reference, then the answer."""
+    work = json.load(sys.stdin)
+    dataset = reasoning_gym.create_dataset(work["generator"], **work["config"], seed=work["seed"], size=work["size"])
+    entry = dataset[work["item"]]
+    reference = work["reference"]
+    with os.fdopen(int(os.environ["BURNISH_ANSWER_FD"]), "w", encoding="utf-8") as answers:
+        question = hashlib.sha256(entry["question"].encode("utf-8", "surrogatepass")).hexdigest()
+        on_reference = None if reference is None else str(float(dataset.score_answer(reference, entry)))
+        answers.write(json.dumps({"question": question, "reference": on_reference}) + "\n")
+        answers.flush()
+        answers.write(json.dumps({"score": str(float(dataset.score_answer(work["answer"], entry)))}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
