@@ -23,7 +23,8 @@ from burnish.core.types import Json, Trajectory
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS stages (position INTEGER PRIMARY KEY, name TEXT NOT NULL, result TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS groups (
-    id TEXT PRIMARY KEY, stage INTEGER NOT NULL, step INTEGER NOT NULL, task_id TEXT NOT NULL, prompt_hash TEXT NOT NULL,
+    id TEXT PRIMARY KEY, stage INTEGER NOT NULL, step INTEGER NOT NULL,
+    task_id TEXT NOT NULL, prompt_hash TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('issued', 'ready', 'trained', 'dropped'))
 );
 CREATE INDEX IF NOT EXISTS groups_by_stage ON groups (stage, step);
@@ -75,7 +76,7 @@ class Ledger:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise RunFolderError(
-                f"cannot write the ledger {str(self._path)!r}: {error}; free disk space, then resume the run by --resume"
+                f"cannot write the ledger {str(self._path)!r}: {error}; free disk space, then go on by --resume"
             ) from None
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
@@ -109,7 +110,8 @@ class Ledger:
     def rollouts_up_to(self, stage: int, step: int) -> list[Trajectory]:
         """All rollouts of a stage that are still kept, up to and with a step."""
         rows = self._rows(
-            "SELECT payload FROM rollouts JOIN groups ON id = group_id WHERE stage = ? AND step <= ? ORDER BY step, group_id, member",
+            "SELECT payload FROM rollouts JOIN groups ON id = group_id "
+            "WHERE stage = ? AND step <= ? ORDER BY step, group_id, member",
             stage, step,
         )  # fmt: skip
         return [Trajectory.from_json(payload) for (payload,) in rows]

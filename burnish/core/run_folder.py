@@ -14,6 +14,9 @@ from burnish.core.errors import ConfigError, RunFolderError
 from burnish.core.recipe import Recipe
 
 
+_PART = ".part"
+
+
 class RunFolder:
     """`runs/NAME`, locked while this process uses it."""
 
@@ -37,28 +40,13 @@ class RunFolder:
                 f"cannot write the run folder {str(path)!r}: {error.strerror}; choose another by --runs DIR"
             ) from None
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise RunFolderError(
-                f"run folder {str(path)!r} is in use by another process; wait for it or stop it"
-            ) from None
-        folder = cls(path, lock)
-        folder._keep_recipe(recipe)
-        return folder
-
-    def _keep_recipe(self, recipe: Recipe) -> None:
-        resolved = self.path / "recipe.resolved.json"
-        new = recipe.model_dump(mode="json")
-        if resolved.exists():
-            old = json.loads(resolved.read_text(encoding="utf-8"))
-            differing = sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
-            if differing:
-                raise ConfigError(
-                    f"the run in {str(self.path)!r} was started with another recipe: {', '.join(differing)} differ; "
-                    "resume with the old one, or choose another name by --set name=NAME"
-                )
-            return
-        write_whole(resolved, lambda temporary: temporary.write_text(json.dumps(new, indent=2), encoding="utf-8"))
+            _lock(lock, path)
+            _keep_recipe(path / "recipe.resolved.json", recipe)
+            _sweep(path)
+        except (ConfigError, RunFolderError):
+            lock.close()
+            raise
+        return cls(path, lock)
 
     def checkpoint(self, name: str) -> Path:
         """Where the checkpoint of that name is or will be."""
@@ -69,9 +57,39 @@ class RunFolder:
         self._lock.close()
 
 
+def _lock(lock: IO[str], path: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise RunFolderError(f"run folder {str(path)!r} is in use by another process; wait for it or stop it") from None
+
+
+def _keep_recipe(resolved: Path, recipe: Recipe) -> None:
+    new = recipe.model_dump(mode="json")
+    if not resolved.exists():
+        write_whole(resolved, lambda temporary: temporary.write_text(json.dumps(new, indent=2), encoding="utf-8"))
+        return
+    old = json.loads(resolved.read_text(encoding="utf-8"))
+    differing = sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
+    if differing:
+        raise ConfigError(
+            f"the run in {str(resolved.parent)!r} was started with another recipe: {', '.join(differing)} differ; "
+            "resume with the old one, or choose another name by --set name=NAME"
+        )
+
+
+def _sweep(path: Path) -> None:
+    """Remove what a killed process had half written."""
+    for part in list(path.rglob(f".*{_PART}")):
+        if part.is_dir():
+            shutil.rmtree(part)
+        else:
+            part.unlink(missing_ok=True)
+
+
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file so that it is whole or absent, whatever happens meanwhile."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{_PART}")
     try:
         write(temporary)
         with temporary.open("rb") as file:
@@ -85,7 +103,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 def whole_folder(path: Path) -> Iterator[Path]:
     """Give a temporary folder to fill; it takes the place of `path` when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_PART, dir=path.parent))
     try:
         yield temporary
         for file in temporary.rglob("*"):
@@ -94,7 +112,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
                     os.fsync(handle.fileno())
         temporary.chmod(0o755)
         if path.exists():
-            old = path.with_name(f".{path.name}.old.part")
+            old = path.with_name(f".{path.name}.old{_PART}")
             shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
             temporary.rename(path)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,10 +34,9 @@ def _row(trajectory: Trajectory) -> dict[str, object]:
     return plain | {"parts": json.dumps(dict(verdict.parts))}
 
 
-def _trajectory(row: dict[str, object]) -> Trajectory:
-    verdict = Verdict(
-        kind=row.pop("verdict"), score=row.pop("score"), evidence=row.pop("evidence"), parts=json.loads(str(row.pop("parts")))  # pyright: ignore[reportArgumentType]  # the file is ours
-    )  # fmt: skip
+def _trajectory(row: dict[str, Any]) -> Trajectory:
+    parts = json.loads(row.pop("parts"))
+    verdict = Verdict(kind=row.pop("verdict"), score=row.pop("score"), evidence=row.pop("evidence"), parts=parts)
     for name in ("token_ids", "was_sampled", "logprobs"):
-        row[name] = tuple(row[name])  # pyright: ignore[reportArgumentType, reportUnknownArgumentType]  # as above
-    return Trajectory(**row, verdict=verdict)  # pyright: ignore[reportArgumentType]  # as above
+        row[name] = tuple(row[name])
+    return Trajectory(**row, verdict=verdict)

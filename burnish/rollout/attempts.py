@@ -18,6 +18,9 @@ from burnish.rollout.judge import Judge
 from burnish.rollout.mixture import Draw
 from burnish.runtime.local import Background
 
+NO_LIMIT = 1 << 30
+"""As `max_new_tokens`: the tasks' own limits hold."""
+
 
 class Attempt(NamedTuple):
     """What to try: `num_samples` replies to one task."""

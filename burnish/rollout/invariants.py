@@ -51,12 +51,10 @@ def _check_member(m: Trajectory, version: int, max_staleness: int, stop_ids: Col
     lag = version - m.oldest_version
     _demand(
         0 <= lag <= max_staleness,
-        f"{where}: sampled by version {m.oldest_version}, trained at {version}; at most {max_staleness} may lie between",
+        f"{where}: sampled by version {m.oldest_version}, trained at {version}; at most {max_staleness} may lie apart",
     )
     if m.stop_reason == "eos":
-        _demand(
-            sampled[-1][0] in stop_ids, f"{where}: it ended by itself, but its end-of-sequence token is not trained"
-        )
+        _demand(sampled[-1][0] in stop_ids, f"{where}: it ended by itself, but its end token is not trained")
 
 
 def _demand(holds: bool, breach: str) -> None:

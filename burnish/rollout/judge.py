@@ -12,7 +12,9 @@ from burnish.sandbox import Box
 class Judge(Protocol):
     """Gives a verdict on a reply."""
 
-    async def __call__(self, domain: Domain, task: Task, reply: str) -> Verdict: ...
+    async def __call__(self, domain: Domain, task: Task, reply: str) -> Verdict:
+        """Judge a reply to a task of a domain."""
+        ...
 
 
 def judge_in(box: Box, *, num_at_once: int, num_attempts: int = 3) -> Judge:
@@ -41,5 +43,5 @@ async def _verdict(domain: Domain, task: Task, reply: str, box: Box) -> Verdict:
         return Verdict.timed_out(f"no verdict within {task.limits.verify_wall_s} s")
     except SandboxError as error:
         return Verdict.infrastructure_error(str(error))
-    except Exception as error:  # the one boundary: a domain's own fault must neither stop a run nor score
+    except Exception as error:  # noqa: BLE001  the one boundary: a domain's own fault must neither stop a run nor score
         return Verdict.unscorable(f"the verifier of {domain.name} raised {type(error).__name__}: {error}")

@@ -2,6 +2,8 @@
 
 import os
 
+from rich.console import Console
+
 from burnish.chat.template import Chat
 from burnish.core import plugins
 from burnish.core.recipe import EngineConfig
@@ -19,12 +21,13 @@ def chat(model: str) -> None:
         loaded.model, template, max_rows=config.max_rows, version=lambda: 0
     )
     params = SamplingParams(temperature=0.7, top_p=0.95, max_new_tokens=256)
+    console = Console()
     messages: list[Message] = []
     while (line := _ask()) is not None:
         messages.append(Message(role="user", content=line))
         request = Request(prompt_ids=template.prompt_ids(messages), seed=int.from_bytes(os.urandom(6)), params=params)
         reply = next(iter(engine.sample([request]))).completion.text
-        print(reply)
+        console.print(reply, markup=False, highlight=False)
         messages.append(Message(role="assistant", content=reply))
 
 

@@ -15,7 +15,7 @@ from burnish.core.types import Json
 from burnish.engine.types import SamplingParams
 from burnish.evals.records import EvalResult, not_scored, summarise
 from burnish.models.load import load
-from burnish.rollout.attempts import Attempt, Done, Means, make_attempts
+from burnish.rollout.attempts import NO_LIMIT, Attempt, Done, Means, make_attempts
 from burnish.rollout.mixture import Draw, held_out
 from burnish.stages.progress import progress_bar
 from burnish.stages.session import Session, open_means, open_sources
@@ -59,7 +59,7 @@ def run(session: Session, config: Config) -> Json:
 
 def evaluate(means: Means, draws: Sequence[Draw], seed: int) -> Iterator[tuple[Draw, Done]]:
     """Sample and judge one greedy reply to each task."""
-    params = SamplingParams(temperature=0.0, max_new_tokens=1 << 16)
+    params = SamplingParams(temperature=0.0, max_new_tokens=NO_LIMIT)
     attempts = [
         Attempt(group_id=draw.task.id, draw=draw, seed=derive(seed, draw.task.id), num_samples=1, params=params)
         for draw in draws

@@ -73,5 +73,5 @@ def _base_masters(loaded: Loaded) -> Mapping[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for file in sorted(loaded.master_folder.glob("*.safetensors")):
         with safe_open(file, framework="pt") as opened:
-            weights.update({name: opened.get_tensor(name) for name in opened.keys()})
+            weights.update({name: opened.get_tensor(name) for name in opened.keys()})  # noqa: SIM118  it is no dict
     return weights

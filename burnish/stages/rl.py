@@ -7,12 +7,15 @@ error, because then nothing is being learned.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 import torch
 from pydantic import Field, model_validator
+from torch import Tensor
 
 from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
@@ -20,11 +23,12 @@ from burnish.core.types import Json
 from burnish.data import trajectory_files
 from burnish.engine.types import SamplingParams
 from burnish.learner.packing import Row
-from burnish.learner.policy import Batch, LossFunction, OptimiserConfig, Snapshot
+from burnish.learner.policy import Batch, LossFunction, OptimiserConfig, Policy
 from burnish.learner.schedule import Decay, learning_rate
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.kl import PenaltyKind
 from burnish.rollout import invariants
+from burnish.rollout.attempts import NO_LIMIT
 from burnish.rollout.collect import Collector, StepRollouts
 from burnish.rollout.groups import Advantages, Group, credit
 from burnish.rollout.mixture import Mixture
@@ -49,7 +53,7 @@ class Config(Strict):
     """A step's groups are split into that many updates; from the second on, the ratio moves and clips."""
     max_draws_factor: float = Field(2.0, ge=1)
     temperature: float = Field(1.0, gt=0)
-    max_new_tokens: int = Field(1 << 16, ge=1)
+    max_new_tokens: int | None = Field(None, ge=1)
     """Lowers the tasks' own limits."""
     objective: str = "dapo"
     """DAPO is GRPO with a mean over tokens, clip-higher and refill of groups without signal."""
@@ -72,9 +76,11 @@ class Config(Strict):
         if self.updates_per_step > self.prompts_per_step:
             raise ValueError("updates_per_step is larger than prompts_per_step; each update needs a group")
         try:
-            load_objective(self.objective, self.objective_options)
+            objective, _ = load_objective(self.objective, self.objective_options)
         except ConfigError as error:
             raise ValueError(str(error)) from None
+        if (self.aggregation or objective.AGGREGATION) == "sum_over_max_length" and self.max_new_tokens is None:
+            raise ValueError("aggregation 'sum_over_max_length' divides by max_new_tokens; set it")
         return self
 
 
@@ -86,7 +92,7 @@ class _Plan:
     advantages: Advantages
     loss: LossFunction
     aggregate: weighing.Kind
-    reference: Snapshot | None
+    reference_logprobs: Callable[[Sequence[Row]], list[Tensor] | None]
 
 
 def run(session: Session, config: Config) -> Json:
@@ -121,7 +127,7 @@ def _plan(session: Session, config: Config) -> _Plan:
         stage=session.position,
         seed=session.train_seed,
         group_size=config.group_size,
-        params=SamplingParams(temperature=config.temperature, max_new_tokens=config.max_new_tokens),
+        params=SamplingParams(temperature=config.temperature, max_new_tokens=config.max_new_tokens or NO_LIMIT),
     )
     return _Plan(
         collector=collector,
@@ -130,8 +136,15 @@ def _plan(session: Session, config: Config) -> _Plan:
             objective, options, correct=config.correction, kl_kind=config.kl_kind, kl_coefficient=config.kl_coefficient
         ),
         aggregate=config.aggregation or objective.AGGREGATION,
-        reference=session.policy.snapshot() if config.kl_coefficient else None,
+        reference_logprobs=_reference(session.policy, config),
     )
+
+
+def _reference(policy: Policy, config: Config) -> Callable[[Sequence[Row]], list[Tensor] | None]:
+    if not config.kl_coefficient:
+        return lambda rows: None
+    beginning = policy.snapshot()
+    return lambda rows: policy.logprobs(rows, config.temperature, within=policy.as_snapshot(beginning))
 
 
 def _step(session: Session, config: Config, plan: _Plan, step: int) -> dict[str, float]:
@@ -162,39 +175,36 @@ def _train(session: Session, config: Config, plan: _Plan, step: int, rollouts: S
     rate = learning_rate(
         step, peak=config.learning_rate, num_warmup=config.num_warmup, num_steps=config.num_steps, decay=config.decay
     )
-    metrics: dict[str, float] = {}
-    for number, batch in enumerate(_batches(session, config, plan, rollouts.kept)):
+    batches = _batches(session.policy, config, plan, rollouts.kept)
+    sums: Counter[str] = Counter()
+    for number, batch in enumerate(batches):
         update = policy.forward_backward(batch, plan.loss)
         if number == 0:
             _check_first_update(session, update)
-        update["grad_norm"] = policy.optim_step(rate)
-        metrics = {name: metrics.get(name, 0.0) + value / config.updates_per_step for name, value in update.items()}
-    return metrics | {
-        "learning_rate": rate,
-        "tokens_trained": sum(m.num_sampled for g in rollouts.kept for m in g.scored),
-    }
+        sums.update(update | {"grad_norm": policy.optim_step(rate)})
+    means = {name: value / len(batches) for name, value in sums.items()}
+    return means | {"learning_rate": rate, "tokens_trained": sum(row.num_trained for b in batches for row in b.rows)}
 
 
-def _batches(session: Session, config: Config, plan: _Plan, groups: Sequence[Group]) -> Iterator[Batch]:
+def _batches(policy: Policy, config: Config, plan: _Plan, groups: Sequence[Group]) -> list[Batch]:
     """Split the groups into updates; what must be measured before the first update is measured here."""
     parts = [credit(part, plan.advantages) for part in _split(groups, config.updates_per_step)]
-    longest = max(row.num_trained for rows in parts for row in rows)
-    policy, temperature = session.policy, config.temperature
-
-    def batch(rows: list[Row]) -> Batch:
-        is_fresh = len(parts) == 1
-        return Batch(
-            rows=rows, aggregate=plan.aggregate, max_length=min(config.max_new_tokens, longest), temperature=temperature,
-            old_logprobs=None if is_fresh else policy.logprobs(rows, temperature),
-            ref_logprobs=None if plan.reference is None else policy.logprobs(rows, temperature, within=policy.as_snapshot(plan.reference)),
-        )  # fmt: skip
-
-    yield from [batch(rows) for rows in parts]
+    return [
+        Batch(
+            rows=rows,
+            aggregate=plan.aggregate,
+            max_length=config.max_new_tokens or 1,
+            temperature=config.temperature,
+            old_logprobs=policy.logprobs(rows, config.temperature) if len(parts) > 1 else None,
+            ref_logprobs=plan.reference_logprobs(rows),
+        )
+        for rows in parts
+    ]
 
 
 def _split(groups: Sequence[Group], num_parts: int) -> list[Sequence[Group]]:
     bounds = [round(len(groups) * part / num_parts) for part in range(num_parts + 1)]
-    return [groups[low:high] for low, high in zip(bounds, bounds[1:], strict=False) if high > low]
+    return [groups[low:high] for low, high in pairwise(bounds) if high > low]
 
 
 def _check_first_update(session: Session, update: dict[str, float]) -> None:
@@ -216,7 +226,7 @@ def _settle(session: Session, step: int) -> None:
 
 def _barren_message(config: Config) -> str:
     return (
-        f"stage 'rl': {_MAX_STEPS_WITHOUT_SIGNAL} steps in a row without a group whose members scored differently; nothing can be "
-        "learned from that. Make the tasks easier (or harder, if all score 1), put more sft before, or raise "
-        f"group_size (now {config.group_size}) or temperature (now {config.temperature})"
+        f"stage 'rl': {_MAX_STEPS_WITHOUT_SIGNAL} steps in a row without a group whose members scored differently; "
+        "nothing can be learned from that. Make the tasks easier (or harder, if all score 1), put more sft before, "
+        f"or raise group_size (now {config.group_size}) or temperature (now {config.temperature})"
     )

@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from burnish.core.errors import ConfigError, RunFolderError
+from burnish.core.recipe import Recipe
+from burnish.core.run_folder import RunFolder, whole_folder, write_whole
+
+RECIPE = Recipe(name="r", tasks=[{"domain": "arithmetic"}], stages=[{"use": "sft"}])  # pyright: ignore[reportArgumentType]
+
+
+def test_a_run_is_not_started_over_another(tmp_path: Path) -> None:
+    RunFolder.open(tmp_path / "r", RECIPE, resume=False).close()
+    with pytest.raises(ConfigError, match="--resume"):
+        RunFolder.open(tmp_path / "r", RECIPE, resume=False)
+    RunFolder.open(tmp_path / "r", RECIPE, resume=True).close()
+
+
+def test_a_run_is_not_resumed_with_another_recipe(tmp_path: Path) -> None:
+    RunFolder.open(tmp_path / "r", RECIPE, resume=False).close()
+    with pytest.raises(ConfigError, match="seed differ"):
+        RunFolder.open(tmp_path / "r", RECIPE.model_copy(update={"seed": 9}), resume=True)
+
+
+def test_two_processes_do_not_share_a_run(tmp_path: Path) -> None:
+    folder = RunFolder.open(tmp_path / "r", RECIPE, resume=False)
+    with pytest.raises(RunFolderError, match="in use"):
+        RunFolder.open(tmp_path / "r", RECIPE, resume=True)
+    folder.close()
+
+
+def test_a_folder_that_cannot_be_made_gives_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RunFolderError, match="cannot write the run folder"):
+        RunFolder.open(tmp_path / "file" / "r", RECIPE, resume=False)
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def fail(temporary: Path) -> None:
+        temporary.write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_whole(path, fail)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert path.read_text() == "old"
+
+
+def test_a_folder_takes_the_place_of_the_old_one_or_does_not(tmp_path: Path) -> None:
+    target = tmp_path / "c"
+    for text in ("one", "two"):
+        with whole_folder(target) as folder:
+            (folder / "f").write_text(text)
+    with pytest.raises(RuntimeError), whole_folder(target) as folder:  # noqa: PT012
+        (folder / "f").write_text("three")
+        raise RuntimeError
+    assert (target / "f").read_text() == "two"
+    assert [p.name for p in tmp_path.iterdir()] == ["c"]
+
+
+def test_what_a_killed_process_had_half_written_is_swept_away(tmp_path: Path) -> None:
+    RunFolder.open(tmp_path / "r", RECIPE, resume=False).close()
+    (tmp_path / "r" / "checkpoints" / ".2-rl.x.part").mkdir()
+    (tmp_path / "r" / "reports" / ".report.html.7.part").touch()
+    RunFolder.open(tmp_path / "r", RECIPE, resume=True).close()
+    assert not list(tmp_path.rglob("*.part"))

@@ -1,0 +1,173 @@
+"""The learner divides once: packing, accumulation and shared prompts change nothing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from burnish.core.errors import InvariantError
+from burnish.learner.packing import Row, pack
+from burnish.learner.policy import Batch, OptimiserConfig, Policy
+from burnish.models.lora import add_lora, trainable
+from burnish.objectives import Loss, Streams, dapo, sft
+from tests.fakes import tiny_loaded
+
+
+def policy(*, max_pack_tokens: int = 4096, lora: bool = False) -> Policy:
+    model = tiny_loaded().model
+    if lora:
+        add_lora(model, rank=4, alpha=8, targets="all-linear", seed=3)
+        return Policy(model, trainable(model), max_pack_tokens=max_pack_tokens)
+    model.requires_grad_(True)
+    return Policy(model, dict(model.named_parameters()), max_pack_tokens=max_pack_tokens)
+
+
+def row(prompt: Sequence[int], reply: Sequence[int], advantage: float = 1.0) -> Row:
+    ids = (*prompt, *reply)
+    return Row(
+        token_ids=ids,
+        was_sampled=(False,) * len(prompt) + (True,) * len(reply),
+        advantage=advantage,
+        rollout_logprobs=(0.0,) * len(prompt) + (-1.0,) * len(reply),
+    )
+
+
+PROMPT = tuple(range(10, 31))
+ROWS = [
+    row(PROMPT, (40, 41, 42, 43, 44), +1.5),
+    row(PROMPT, (50,), -0.5),
+    row(PROMPT, (60, 61, 62), +0.25),
+    row((7, 8, 9), (70, 71, 72, 73), -1.25),
+]
+
+
+def loss(streams: Streams) -> Loss:
+    return dapo.loss(streams, dapo.Config())
+
+
+def gradients(policy: Policy, rows: Sequence[Row], *, alone: bool = False) -> dict[str, torch.Tensor]:
+    whole = Batch(rows=rows, aggregate="token_mean", max_length=8)
+    if not alone:
+        policy.forward_backward(whole, loss)
+    for one in rows if alone else ():
+        share = len([t for t in one.was_sampled if t]) / whole.global_weight
+        policy.forward_backward(
+            Batch(rows=[one], aggregate="token_mean", max_length=8),
+            lambda s, share=share: Loss(total=loss(s).total * share, metrics={}),
+        )
+    return {name: master.grad.clone() for name, master in policy.masters.items() if master.grad is not None}
+
+
+@pytest.mark.parametrize("max_pack_tokens", [10_000, 30, 4])
+def test_packing_with_a_shared_prompt_gives_the_gradient_of_separate_sequences(max_pack_tokens: int) -> None:
+    separate = gradients(policy(), ROWS, alone=True)
+    packed = gradients(policy(max_pack_tokens=max_pack_tokens), ROWS)
+    assert max(g.abs().max() for g in separate.values()) > 1e-3
+    for name, gradient in packed.items():
+        torch.testing.assert_close(gradient, separate[name], atol=1e-5, rtol=1e-4)
+
+
+def test_packed_logprobs_equal_those_of_a_plain_forward() -> None:
+    subject = policy()
+    scored = subject.logprobs(ROWS, temperature=0.7)
+    for one, logprobs in zip(ROWS, scored, strict=True):
+        subject.model.set_attn_implementation("eager")
+        logits = subject.model(input_ids=torch.tensor([one.token_ids])).logits[0] / 0.7
+        subject.model.set_attn_implementation("burnish")
+        expected = logits.log_softmax(-1)[:-1].gather(-1, torch.tensor(one.token_ids)[1:, None])[:, 0]
+        torch.testing.assert_close(logprobs, expected[-one.num_trained :].detach(), atol=1e-5, rtol=1e-5)
+
+
+def test_a_sequence_does_not_see_its_neighbours() -> None:
+    other = row((9, 9, 9, 9, 9), (9, 9, 9))
+    alone = policy().logprobs(ROWS[:2], 1.0)
+    beside = policy().logprobs([other, *ROWS[:2], other], 1.0)[1:3]
+    for one, two in zip(alone, beside, strict=True):
+        torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
+
+
+def test_rows_with_one_prompt_compute_it_once() -> None:
+    packs = list(pack(ROWS[:3], 4096))
+    assert len(packs) == 1
+    assert len(packs[0].token_ids_T) == len(PROMPT) + 4 + 0 + 2
+
+
+def test_a_pack_keeps_to_its_budget_unless_one_sequence_is_larger() -> None:
+    sizes = [len(piece.token_ids_T) for piece in pack(ROWS, 26)]
+    assert max(sizes) <= 26
+    assert [len(piece.row_indices) for piece in pack(ROWS, 3)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_an_update_lowers_the_loss_it_was_made_for(lora: bool) -> None:
+    subject = policy(lora=lora)
+    subject.reset_optimiser(OptimiserConfig())
+    batch = Batch(rows=ROWS, aggregate=sft.AGGREGATION, max_length=8)
+    losses = []
+    for _ in range(3):
+        losses.append(subject.forward_backward(batch, lambda s: sft.loss(s, sft.Config()))["loss"])
+        subject.optim_step(5e-3)
+    assert losses[2] < losses[1] < losses[0]
+    assert subject.version == 3
+
+
+def test_only_adapters_train_when_there_are_adapters() -> None:
+    subject = policy(lora=True)
+    base = {n: p.detach().clone() for n, p in subject.model.named_parameters() if not p.requires_grad}
+    subject.forward_backward(Batch(rows=ROWS, aggregate="token_mean", max_length=8), loss)
+    subject.optim_step(1e-2)
+    assert base
+    assert all(torch.equal(p, base[n]) for n, p in subject.model.named_parameters() if n in base)
+
+
+def test_clipping_bounds_the_step_by_the_gradient_norm() -> None:
+    subject = policy()
+    subject.reset_optimiser(OptimiserConfig(max_grad_norm=1e-3))
+    subject.forward_backward(Batch(rows=ROWS, aggregate="token_mean", max_length=8), loss)
+    before = {name: master.grad.clone() for name, master in subject.masters.items() if master.grad is not None}
+    norm = subject.optim_step(0.0)
+    assert norm == pytest.approx(float(torch.stack([g.norm() for g in before.values()]).norm()), rel=1e-5)
+    assert norm > 1e-3
+
+
+def test_a_checkpoint_brings_back_weights_moments_and_version(tmp_path: Path) -> None:
+    one, two = policy(lora=True), policy(lora=True)
+    batch = Batch(rows=ROWS, aggregate="token_mean", max_length=8)
+    for subject in (one, two):
+        subject.forward_backward(batch, loss)
+        subject.optim_step(1e-2)
+    one.save(tmp_path, with_optimiser=True)
+    restored = policy(lora=True)
+    restored.load(tmp_path)
+    for subject in (two, restored):
+        subject.forward_backward(batch, loss)
+        subject.optim_step(1e-2)
+    assert restored.fingerprint() == two.fingerprint() != one.fingerprint()
+    assert restored.version == 2
+
+
+def test_metrics_are_means_over_tokens_whatever_the_aggregation() -> None:
+    def ratio(kind: str) -> float:
+        batch = Batch(rows=ROWS, aggregate=kind, max_length=8)  # pyright: ignore[reportArgumentType]
+        return policy().forward_backward(batch, loss)["ratio"]
+
+    assert [ratio(k) for k in ("token_mean", "seq_mean_token_sum", "sum_over_max_length")] == pytest.approx([1, 1, 1])
+
+
+def test_a_loss_that_is_not_finite_stops_the_run() -> None:
+    with pytest.raises(InvariantError, match="not finite"):
+        policy().forward_backward(
+            Batch(rows=ROWS, aggregate="token_mean", max_length=8),
+            lambda s: Loss(total=s.new_logprobs_T.sum() * float("nan"), metrics={}),
+        )
+
+
+def test_a_snapshot_is_the_reference_inside_and_gone_outside() -> None:
+    subject = policy()
+    at_start, reference = subject.logprobs(ROWS, 1.0), subject.snapshot()
+    subject.forward_backward(Batch(rows=ROWS, aggregate="token_mean", max_length=8), loss)
+    subject.optim_step(1e-2)
+    within = subject.logprobs(ROWS, 1.0, within=subject.as_snapshot(reference))
+    assert all(torch.equal(one, two) for one, two in zip(at_start, within, strict=True))
+    assert not torch.equal(subject.logprobs(ROWS, 1.0)[0], at_start[0])
