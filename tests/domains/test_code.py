@@ -109,6 +109,30 @@ def test_a_family_computes_what_it_asks_for(name: str, values: dict, arguments: 
     assert run_gold(f"def f({parameters}):\n    {body}", "f", [arguments]) == [expected]
 
 
+SAYINGS = {
+    ("more", "sign"): {
+        ("greater than", ">"),
+        ("less than", "<"),
+        ("at least", ">="),
+        ("greater", ">"),
+        ("less", "<"),
+    },
+    ("parity", "bit"): {("even", 0), ("odd", 1)},
+    ("size", "sign"): {("long", ">"), ("short", "<")},
+    ("which", "call"): {("largest", "max"), ("smallest", "min")},
+    ("power", "exponent"): {("square", 2), ("cube", 3)},
+    ("name", "sign"): {("plus", "+"), ("minus", "-"), ("total", "+"), ("product", "*")},
+    ("end", "call"): {("least", "max"), ("most", "min")},
+    ("nth", "k"): {("second", 2), ("third", 3)},
+}
+
+
+@pytest.mark.parametrize(("said", "done"), SAYINGS, ids=lambda key: key)
+def test_what_a_variant_says_is_what_it_does(said: str, done: str) -> None:
+    variants = [one for family in SEEN + HELD_OUT for one in family.variants if said in one and done in one]
+    assert {(one[said], one[done]) for one in variants} == SAYINGS[(said, done)]
+
+
 def test_the_table_of_meanings_has_every_family() -> None:
     assert [row[0] for row in MEANINGS] == [family.name for family in SEEN + HELD_OUT]
 
@@ -133,6 +157,7 @@ def test_held_out_families_ask_for_what_no_seen_family_computes() -> None:
         ("n * 2", ""),
         ("", ""),
         ("x" * 1_000_000, ""),
+        (DOUBLE + "\n" + "#" * 1_000_000, ""),
     ],
 )
 def test_the_code_is_found_in_the_reply(reply: str, expected: str) -> None:
@@ -206,6 +231,11 @@ HOSTILE = {
 @pytest.mark.parametrize("solution", HOSTILE.values(), ids=HOSTILE.keys())
 def test_cheating_earns_nothing(solution: str, box) -> None:
     assert verdict_on(f"```python\n{solution}\n```", box).score == 0
+
+
+def test_a_value_that_json_does_not_have_counts_as_not_returned(box) -> None:
+    verdict = verdict_on(f"```python\n{HOSTILE['returns nan']}\n```", box)
+    assert verdict.parts["returned"] == 0 and "raised 'ValueError'" in verdict.evidence
 
 
 @pytest.mark.parametrize("name", ["leaves in the middle", "answers a call twice", "answers under made-up ids"])
