@@ -1,8 +1,8 @@
 """What this machine offers: the plan of the sandbox's root, and what is missing for one.
 
 The root holds this interpreter with its standard library, its site-packages, the system's C libraries
-and five harmless devices, at paths of its own (`/python`, `/site/0`), so that nothing tells where they
-come from. A project installed in editable mode is a path, not a package folder, and stays outside.
+and five harmless devices, at paths of its own (`/python`, `/site/0`), since the places they come from
+may lie under `/tmp`, `/work` or a home that the sandbox covers or leaves out. A project installed in editable mode is a path, not a package folder, and stays outside.
 
 Covered: CPython in a prefix of its own (pyenv, uv, conda, /usr/local) or in /usr; glibc systems, merged
 /usr or not. Not covered: Nix stores, musl.

@@ -35,7 +35,7 @@ ATTACKS = {
     "see the host's first process": "open('/proc/1/environ').read()",
     "read the memory of pid 1": "open('/proc/1/mem', 'rb').read(1)",
     "go through the root of pid 1": "os.listdir('/proc/1/root/')",
-    "see the descriptors of pid 1": "os.listdir('/proc/1/fd')",
+    "open a descriptor of pid 1": "open('/proc/1/fd/3', 'rb')",
     "change the core pattern": "os.open('/proc/sys/kernel/core_pattern', os.O_WRONLY)",
     "change the module loader": "os.open('/proc/sys/kernel/modprobe', os.O_WRONLY)",
     "trigger sysrq": "os.open('/proc/sysrq-trigger', os.O_WRONLY)",
@@ -140,3 +140,11 @@ def test_nothing_of_the_hosts_environment_or_processes_is_seen(run, monkeypatch)
 def test_the_job_holds_no_descriptor_but_its_streams_and_answer(run):
     source = "import os\nfor fd in range(64):\n    try: os.fstat(fd); print(fd)\n    except OSError: pass"
     assert run(source).stdout.split() == [b"0", b"1", b"2", b"3"]
+
+
+def test_every_mount_is_read_only_or_small_and_none_heeds_setuid(run):
+    mounts = [line.split() for line in run("print(open('/proc/self/mountinfo').read())").stdout.decode().splitlines()]
+    flags = {mount[4]: mount[5].split(",") for mount in mounts if mount}
+    writable = {place for place, words in flags.items() if "rw" in words}
+    assert writable == {"/scratch", "/work", "/tmp", "/dev/shm", "/proc"}
+    assert all("nosuid" in words for words in flags.values())

@@ -13,9 +13,11 @@ import pytest
 
 from burnish.core.errors import SandboxError
 from burnish.sandbox import Job, Outcome, ResourceLimits, missing, open_box
+from burnish.sandbox.measure import measure
 from burnish.sandbox.namespaces import NamespaceBox
 from burnish.sandbox.selftest import ATTEMPTS, prove
 
+ROOMY = ResourceLimits(wall_s=30.0)
 NAMED = """
 import ctypes, os, time
 ctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)
@@ -72,9 +74,6 @@ def test_sixteen_jobs_at_once_get_their_own_results(loop):
     assert [int(o.stdout) for o in outcomes] == list(range(16))
 
 
-ROOMY = ResourceLimits(wall_s=30.0)
-
-
 def test_no_more_jobs_run_at_once_than_workers(loop):
     async def spans() -> list[tuple[float, float]]:
         async with open_box(num_workers=2) as box:
@@ -122,23 +121,27 @@ def test_a_server_that_dies_again_and_again_is_an_error():
 def test_a_cancelled_wait_kills_the_job_first():
     name = f"cw{os.getpid()}".encode()
 
-    async def cancel() -> list[str]:
+    async def cancel() -> tuple[list[str], float]:
         async with open_box(num_workers=1) as box:
-            running = asyncio.create_task(box.run(Job(source=NAMED.format(name=name) + "time.sleep(60)")))
-            await asyncio.to_thread(wait_until, lambda: alive(name))
+            job = Job(source=NAMED.format(name=name) + "time.sleep(60)", limits=ROOMY)
+            running = asyncio.create_task(box.run(job))
+            assert await asyncio.to_thread(wait_until, lambda: alive(name))
+            started = time.monotonic()
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
-            return alive(name)
+            return alive(name), time.monotonic() - started
 
-    assert asyncio.run(cancel()) == []
+    left, took_s = asyncio.run(cancel())
+    assert left == [] and took_s < 5
 
 
-def test_stop_leaves_no_process_mount_file_or_descriptor():
-    def state() -> tuple[list[str], list[str], int]:
-        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-        files = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("burnish-")]
-        return mounts, files, len(os.listdir("/proc/self/fd"))
+def test_stop_leaves_no_process_mount_file_or_descriptor(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def state() -> tuple[str, list[str], int]:
+        mounts = Path("/proc/self/mountinfo").read_text()
+        return mounts, os.listdir(tmp_path), len(os.listdir("/proc/self/fd"))
 
     async def use() -> list[int]:
         async with open_box(num_workers=2) as box:
@@ -201,3 +204,7 @@ def test_a_box_that_lets_one_attempt_through_is_refused(number):
     worked = ["true" if i == number else "false" for i in range(len(ATTEMPTS))]
     with pytest.raises(SandboxError, match=ATTEMPTS[number]):
         asyncio.run(prove(CannedBox(f"[{','.join(worked)}]".encode())))
+
+
+def test_the_measurement_reports_its_figures():
+    assert "jobs/s" in asyncio.run(measure(5, ()))

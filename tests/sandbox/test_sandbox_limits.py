@@ -13,6 +13,12 @@ GREEDY = {
         {"cpu_s": 0.5, "wall_s": 15.0, "num_processes": 20},
         "timed_out",
     ),
+    "cpu in one child after another": (
+        "import os, time\nfor _ in range(4):\n  if os.fork() == 0:\n    while time.process_time() < .8: pass\n"
+        "    os._exit(0)\n  os.wait()",
+        {"cpu_s": 1.0},
+        "timed_out",
+    ),
     "deaf to the processor limit": (
         "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass",
         {"cpu_s": 0.3, "wall_s": 15.0},
