@@ -118,6 +118,7 @@ def _has_same_letters(reference: str, answer: str) -> bool:
 
 
 LIKENESS: Mapping[str, Callable[[str, str], bool]] = {
+    "cryptarithm": _has_same_words,
     "intermediate_integration": _has_same_letters,
     "knights_knaves": _has_same_words,
     "letter_jumble": _has_same_words,

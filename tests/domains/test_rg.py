@@ -84,7 +84,8 @@ def test_another_package_in_the_sandbox_is_noticed(box):
         **{name: getattr(task, name) for name in ("id", "domain", "messages")},
         truth={**task.truth, "item": other.truth["item"]},
     )
-    assert verify(domain, moved, "1", box).kind == "unscorable"
+    verdict = verify(domain, moved, "1", box)
+    assert verdict.kind == "unscorable" and "another question" in verdict.evidence
 
 
 def test_a_failure_of_the_sandbox_propagates():

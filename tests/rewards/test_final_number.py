@@ -40,6 +40,7 @@ RIGHT = [
 WRONG = [
     ("7", "The answer is 7 or 8"),
     ("8", "The answer is 7 or 8"),
+    ("7", "The answer is 7 if it rains or otherwise 8"),
     ("9", "\\boxed{7, 8, 9}"),
     ("8", "$x = 7 = 8$"),
     ("7", "$x = 7 = 8$"),

@@ -50,6 +50,7 @@ def test_exact_ignores_what_it_is_told_to_ignore():
         ("The answer is A or B", 0),
         ("A or B", 0),
         ("B because A is wrong", 0),
+        ("B) or A)", 0),
         ("b", 0),
         ("BB", 0),
         ("A cat", 0),
@@ -105,6 +106,8 @@ def test_what_is_no_object_scores_nothing(reply):
 def test_a_null_truth_asks_for_null():
     assert score("json_fields", {"a": None}, '{"a": null}') == 1.0
     assert score("json_fields", {"a": None}, "{}") == 0.0
+    verdict = verifier("json_fields").judge({"a": "x", "b": None}, '{"a": null, "b": null}')
+    assert verdict.parts == {"accuracy": 0.5, "completeness": 0.5, "valid_json": 1.0}
 
 
 def test_a_truth_of_another_kind_is_refused_at_loading():
