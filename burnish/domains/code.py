@@ -12,7 +12,7 @@ itself and those after it. Answers that break the protocol (missing, doubled or 
 
 Decisions: functions come in families (see `code_families`); `split = "train"` draws from the seen
 families, `"eval"` half from seen and half from held-out ones, tagged `seen_family` and `held_out_family`
-(option `eval_on`: `mixed`, `held_out` or `seen`). Expected values never enter the sandbox.
+(option `eval_on`: `mixed`, `held_out` or `seen`); no prompt is in both splits. Expected values never enter the sandbox.
 Covered: functions of numbers, lists of numbers, strings. Not covered: classes, several files.
 """
 
@@ -21,6 +21,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -63,7 +64,7 @@ class Code:
         rng = Random(derive(seed, self.name, split, index))
         standing = "seen" if split == "train" else self._standing(index)
         family = rng.choice(EVAL_FAMILIES[standing])
-        problem = draw(family, rng)
+        problem = next(one for one in iter(partial(draw, family, rng), None) if split_of(prompt(one)) == split)
         return Task(
             id=task_id(self.name, split, seed, index),
             domain=self.name,
@@ -113,6 +114,11 @@ def prompt(problem: Problem) -> str:
         f"Example: {problem.function}({shown}) returns {problem.example_value!r}.\n"
         "Answer with the function only, in a Python code block."
     )
+
+
+def split_of(text: str) -> Split:
+    """The split that a prompt belongs to, so that no prompt of a seen family is in both; a quarter evaluates."""
+    return "eval" if derive(0, "split of", text) % 4 == 0 else "train"
 
 
 def find_code(reply: str) -> str:

@@ -23,6 +23,8 @@ Kind = Literal["ints", "repeats", "words", "text", "mirror", "number", "natural"
 Values = Mapping[str, str | int]
 
 NUM_CALLS = 8
+MOST_DRAWS = 2_000
+"""The rarest problem needs some 200 draws of its inputs."""
 
 PARAMETER_NAMES: Mapping[Kind, tuple[str, ...]] = {
     "ints": ("nums", "values", "xs", "items"),
@@ -47,7 +49,7 @@ EMPTY: Mapping[Kind, Json] = {
 WORDS = tuple(
     "apple bread cloud dance eagle flame green house ice jelly kite lemon moon night ocean paper queen river stone "
     "tree under violet water yellow zebra ant bee cat dog egg fox sun tea owl map banana orange summer winter letter "
-    "an to go up at sea eye area idea level noon radar".split()
+    "an to go up at sea eye area idea level noon radar salt snow star bear boat box cup car cake tiger tent toy".split()
 )
 
 
@@ -127,7 +129,7 @@ def _parameters(takes: tuple[Kind, ...], rng: Random) -> list[str]:
 
 def _draw_calls(family: Family, solution: str, function: str, rng: Random) -> tuple[list[list[Json]], list[Json]]:
     """The example first, then the hidden calls."""
-    for _ in range(400):
+    for _ in range(MOST_DRAWS):
         calls = [[_input(kind, rng) for kind in family.takes] for _ in range(NUM_CALLS + 1)]
         if family.has_empty:
             calls[1] = [EMPTY[kind] for kind in family.takes]

@@ -225,15 +225,15 @@ FAMILIES = (
         takes=("words",),
         asks=('returns the strings in {a} that start with "{c}"',),
         body='return [w for w in {a} if w.startswith("{c}")]',
-        variants=tuple({"c": letter} for letter in "abelostu"),
+        variants=tuple({"c": letter} for letter in "abcst"),
     ),
     Family(
         name="contains",
         functions=("contains_{k}", "has_{k}", "includes"),
-        takes=("ints",),
+        takes=("repeats",),
         asks=("returns True if {k} is in the list {a} and False otherwise",),
         body="return {k} in {a}",
-        constants={"k": range(0, 12)},
+        constants={"k": range(0, 6)},
     ),
     Family(
         name="end_sum",

@@ -334,6 +334,15 @@ def test_training_never_draws_a_held_out_family() -> None:
     assert trained == {f"code/{family.name}" for family in SEEN}
 
 
+def test_no_prompt_of_a_seen_family_is_in_both_splits() -> None:
+    domain = open_domain("code", {"eval_on": "seen"})
+    trained, evaluated = (
+        {code.split_of(domain.task(split, 1, index).messages[0].content) for index in range(100)}
+        for split in ("train", "eval")
+    )
+    assert (trained, evaluated) == ({"train"}, {"eval"})
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"family": 1}, "unknown option 'family'; known options: eval_on"), ({"eval_on": "all"}, "mixed, held_out, seen")],
