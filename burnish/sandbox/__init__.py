@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from burnish.core.errors import SandboxError
 from burnish.sandbox import host, selftest
 from burnish.sandbox.namespaces import NamespaceBox
+from burnish.sandbox.streams import Cancel
 from burnish.sandbox.types import Box, Isolation, Job, Outcome, ResourceLimits
 from burnish.sandbox.unisolated import PlainBox
 from burnish.sandbox.zygote import Zygote
@@ -38,13 +39,14 @@ def missing() -> list[str]:
     lacks = host.lacks()
     if lacks:
         return lacks
-    zygote = Zygote(())
+    zygote, cancel = Zygote(()), Cancel()
     try:
-        zygote.wait_until_ready()
+        zygote.wait_until_ready(cancel)
     except SandboxError as error:
         return [str(error)]
     finally:
         zygote.close()
+        cancel.close()
     return []
 
 

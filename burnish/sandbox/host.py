@@ -2,7 +2,8 @@
 
 The root holds this interpreter with its standard library, its site-packages, the system's C libraries
 and five harmless devices, at paths of its own (`/python`, `/site/0`), since the places they come from
-may lie under `/tmp`, `/work` or a home that the sandbox covers or leaves out. A project installed in editable mode is a path, not a package folder, and stays outside.
+may lie under `/tmp`, `/work` or a home, which the sandbox covers or leaves out. A project installed in
+editable mode is a path, not a package folder, and stays outside.
 
 Covered: CPython in a prefix of its own (pyenv, uv, conda, /usr/local) or in /usr; glibc systems, merged
 /usr or not. Not covered: Nix stores, musl.
@@ -57,13 +58,22 @@ def has_admin() -> bool:
     return False
 
 
+def _owns_job_uids() -> bool:
+    """Whether the job uids exist here: root of a container with few uids has none to give."""
+    for line in Path("/proc/self/uid_map").read_text().splitlines():
+        first, _, count = map(int, line.split())
+        if first <= FIRST_JOB_UID and first + count >= FIRST_JOB_UID + NUM_JOB_UIDS:
+            return True
+    return False
+
+
 def plan(control_fd: int, preload: tuple[str, ...]) -> Plan:
     """Plan the root for one fork server."""
     sites = _site_folders()
     inside_sites = [f"/site/{i}" for i in range(len(sites))]
     interpreter = f"/python/bin/python{sysconfig.get_python_version()}"
     return Plan(
-        mode="root" if has_admin() else "user",
+        mode="root" if has_admin() and _owns_job_uids() else "user",
         control_fd=control_fd,
         binds=[*_python_binds(interpreter), *_library_binds(), *zip(sites, inside_sites, strict=True)],
         links={name: os.readlink(f"/{name}") for name in ("lib", "lib64") if Path(f"/{name}").is_symlink()},

@@ -48,7 +48,7 @@ class NamespaceBox:
 
     def _run(self, job: Job, cancel: Cancel) -> Outcome:
         for _ in range(NUM_ATTEMPTS):
-            zygote = self._zygote(job.preload)
+            zygote = self._zygote(job.preload, cancel)
             try:
                 return zygote.run(job, _next_uid(), cancel)
             except ZygoteDied:
@@ -57,7 +57,7 @@ class NamespaceBox:
             raise SandboxError("sandbox: the box was stopped while a job ran")
         raise SandboxError(f"sandbox: the fork server with preload {job.preload!r} died {NUM_ATTEMPTS} times in a row")
 
-    def _zygote(self, preload: tuple[str, ...]) -> Zygote:
+    def _zygote(self, preload: tuple[str, ...], cancel: Cancel) -> Zygote:
         with self._lock:
             if self._stopped:
                 raise SandboxError("sandbox: this box was stopped; open another with open_box()")
@@ -67,11 +67,13 @@ class NamespaceBox:
                     zygote.stop()
                     self._retired.append(zygote)
                 zygote = self._zygotes[preload] = Zygote(preload)
-                zygote.wait_until_ready()
+                zygote.wait_until_ready(cancel)
             return zygote
 
     def _stop(self) -> None:
         self._stopped = True
+        for zygote in list(self._zygotes.values()):
+            zygote.stop()  # also one that is starting, whose starter holds the lock
         with self._lock:
             for zygote in self._zygotes.values():
                 zygote.stop()

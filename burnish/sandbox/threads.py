@@ -24,4 +24,5 @@ async def run_in_thread(threads: ThreadPoolExecutor, work: Callable[[Cancel], Ou
     except asyncio.CancelledError:
         cancel.ask()
         await asyncio.wait([waiting])
+        waiting.exception()  # seen: a job that was called off may end in any way
         raise

@@ -8,6 +8,7 @@ socket pair per job carries the pidfd out and the cell's report after it. No fil
 import fcntl
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -27,8 +28,7 @@ from burnish.sandbox.types import Job, Outcome
 
 START_S: Final = 120.0
 FORK_S: Final = 30.0
-HANG_UP_S: Final = 2.0
-SEALS: Final = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+HANG_UP_S: Final = 1.0
 
 
 class ZygoteDied(Exception):
@@ -55,20 +55,19 @@ class Zygote:
                 start_new_session=True,
             )
 
-    def wait_until_ready(self) -> None:
+    def wait_until_ready(self, cancel: Cancel) -> None:
         """Wait for its first word; `SandboxError` with its last one if it fails."""
-        self._control.settimeout(START_S)
-        try:
-            word = self._control.recv(64)
-        except TimeoutError:
-            word = b""
-        if word != READY:
-            self.stop()
-            raise SandboxError(
-                f"sandbox: the fork server with preload {self._preload!r} did not start: {self._last_words()}; "
-                f"if the system forbids it: {host.how_to_get_it()}"
-            )
-        self._control.settimeout(None)
+        ready, _, _ = select.select([self._control, cancel], [], [], START_S)
+        word = self._control.recv(64) if self._control in ready else b""
+        if word == READY:
+            return
+        self.stop(hang_up_s=0.0)
+        if cancel in ready:
+            raise SandboxError("sandbox: cancelled while the fork server started")
+        raise SandboxError(
+            f"sandbox: the fork server with preload {self._preload!r} did not start: {self._last_words()}; "
+            f"if the system forbids it: {host.how_to_get_it()}"
+        )
 
     @property
     def pid(self) -> int:
@@ -94,12 +93,12 @@ class Zygote:
             raise SandboxError(f"sandbox: the cell of a job could not be made: {self._last_words()}")
         return _outcome(collected, report.removeprefix(STARTED), time.monotonic() - started)
 
-    def stop(self) -> None:
+    def stop(self, hang_up_s: float = HANG_UP_S) -> None:
         """End the server and all of its jobs; safe to call twice."""
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
         try:
-            self._process.wait(HANG_UP_S)
+            self._process.wait(hang_up_s)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
@@ -179,7 +178,8 @@ def _sealed(content: bytes) -> int:
     while view:
         view = view[os.write(fd, view) :]
     os.lseek(fd, 0, os.SEEK_SET)
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SEALS)
+    seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
     return fd
 
 

@@ -136,6 +136,21 @@ def test_a_cancelled_wait_kills_the_job_first():
     assert left == [] and took_s < 5
 
 
+def test_a_wait_cancelled_while_the_server_starts_ends_at_once():
+    async def cancel() -> float:
+        box = NamespaceBox(1)
+        running = asyncio.create_task(box.run(Job(source="", preload=("reasoning_gym",))))
+        await asyncio.to_thread(wait_until, box.server_pids)
+        started = time.monotonic()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await box.stop()
+        return time.monotonic() - started
+
+    assert asyncio.run(cancel()) < 2
+
+
 def test_stop_leaves_no_process_mount_file_or_descriptor(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 

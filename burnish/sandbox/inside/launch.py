@@ -22,7 +22,7 @@ FOLDERS: Final = ("proc", "dev", "dev/shm", "etc", "tmp", "work", "scratch", "zy
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 LINKS: Final = {"dev/fd": "/proc/self/fd", "dev/stdin": "fd/0", "dev/stdout": "fd/1", "dev/stderr": "fd/2"}
 USERS: Final = "root:x:0:0::/:\njob:x:1000:1000::/work:\n"
-LOCKED_FLAGS: Final = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME
+LOCKED_FLAGS: Final = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kernel.MS_NOATIME | kernel.MS_NODIRATIME
 SERVE: Final = (
     "import json, sys; sys.path.insert(0, '/zygote'); sys.dont_write_bytecode = True;"
     "from burnish.sandbox.inside import serve; serve.main(**json.loads(sys.argv[1]))"
