@@ -42,7 +42,7 @@ LONGEST_REPLY = 20_000
 WORKER = Path(__file__).with_name("code_worker.py").read_text(encoding="utf-8")
 JOB_LIMITS = ResourceLimits(wall_s=6.0, cpu_s=1.0, memory_mb=256, num_processes=8, output_bytes=1 << 18)
 
-FENCED = re.compile(r"```[ \t]*[\w+-]*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\n(.*?)(?:^[ \t]*+```|\Z)", re.DOTALL | re.MULTILINE)
 CODE_LINE = re.compile(r"(def |async def |class |import |from |@)")
 INNER_LINE = re.compile(r"([ \t]|#|\)|\]|\}|$)")
 
