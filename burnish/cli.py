@@ -203,9 +203,10 @@ def tasks_check(
 @polite
 def sandbox_doctor() -> None:
     """Say whether this machine can isolate code, and what is missing if not."""
-    from burnish.commands.doctor import doctor
+    from burnish.commands.doctor import tell
+    from burnish.sandbox import missing
 
-    raise typer.Exit(doctor())
+    raise typer.Exit(tell(missing()))
 
 
 def main() -> None:

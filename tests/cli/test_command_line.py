@@ -3,6 +3,7 @@
 import pytest
 
 import burnish as package
+from burnish.commands.doctor import tell
 
 IMPORTED = """
 import sys
@@ -16,7 +17,16 @@ print("HEAVY", sorted({"torch", "transformers", "pyarrow", "reasoning_gym"} & se
 
 
 @pytest.mark.parametrize(
-    "arguments", ["--help", "--version", "tasks list", "tasks show code", "tasks sample documents", "sandbox doctor"]
+    "arguments",
+    [
+        "--help",
+        "--version",
+        "tasks list",
+        "tasks sample documents",
+        "sandbox doctor",
+        "run no.toml",
+        "eval x --suite no",
+    ],
 )
 def test_no_heavy_package_is_imported_where_none_is_needed(start, arguments):
     stdout, stderr = start(IMPORTED, *arguments.split()).communicate(timeout=60)
@@ -93,3 +103,9 @@ def test_a_run_folder_below_a_file_is_refused_with_the_way_out(refusal, recipe):
     message = refusal("run", recipe, "--runs", recipe / "runs")
     assert str(recipe) in message
     assert "--runs" in message
+
+
+def test_the_doctor_says_what_is_missing_and_its_exit_code_says_whether(capsys):
+    assert tell([]) == 0
+    assert tell(["user namespaces: switched off"]) == 1
+    assert "missing:\n  user namespaces: switched off\n" in capsys.readouterr().out
