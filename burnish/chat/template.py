@@ -75,6 +75,7 @@ class Chat:
                 "the tokenizer has no chat template; use an instruction model or set tokenizer.chat_template"
             )
         self._tokenizer = tokenizer
+        self._added = tokenizer.added_tokens_decoder
         prompt = self._render([Message(role="user", content="hi")], True)
         tail_ids = self._encode(self._tail([Message(role="user", content="hi")], _PROBE_REPLY, prompt))
         self._controls = self._find_controls(self._encode(prompt) + tail_ids)
@@ -129,15 +130,14 @@ class Chat:
 
     def _find_controls(self, rendered_ids: list[int]) -> re.Pattern[str]:
         emitted = set(rendered_ids)
-        table = self._tokenizer.added_tokens_decoder
-        words = {t.content for i, t in table.items() if t.special or i in emitted}
+        words = {t.content for i, t in self._added.items() if t.special or i in emitted}
         words = {word for word in words if len(word) > 1 and not word.isspace()}
         return re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)) or r"(?!)")
 
     def _find_end(self, tail_ids: list[int]) -> tuple[int, ...]:
         """The ids up to the first control token after a reply: that token ends a turn."""
         for index, token_id in enumerate(tail_ids):
-            added = self._tokenizer.added_tokens_decoder.get(token_id)
+            added = self._added.get(token_id)
             if token_id == self._tokenizer.eos_token_id or (added and self._controls.fullmatch(added.content)):
                 return tuple(tail_ids[: index + 1])
         raise ConfigError("the model's chat template ends a turn with no special token, so that a reply has no end")

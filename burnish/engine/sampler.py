@@ -29,7 +29,8 @@ def draw(logits_B_V: Tensor, params: SamplingParams, uniforms_B: Tensor) -> Draw
         logprobs_B_V = torch.log_softmax(logits_B_V, dim=-1)
         token_ids_B = logits_B_V.argmax(-1)
         return Draw(token_ids_B, logprobs_B_V.gather(-1, token_ids_B[:, None])[:, 0])
-    probs_B_V = torch.softmax(logits_B_V / params.temperature, dim=-1)
+    scaled_B_V = logits_B_V if params.temperature == 1 else logits_B_V / params.temperature
+    probs_B_V = torch.softmax(scaled_B_V, dim=-1)
     if params.top_k == 0 and params.top_p >= 1:
         return _invert(_at_least(probs_B_V, params.min_p), uniforms_B)
     sorted_B_C, ids_B_C = _largest(probs_B_V, params)

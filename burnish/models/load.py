@@ -15,6 +15,7 @@ import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
 
 from burnish.core.errors import ConfigError
 from burnish.models import gguf
@@ -45,6 +46,7 @@ def load(name: str, *, dtype: DtypeName = "auto", cache: Path | None = None) -> 
     if name == "tiny":
         return _ready(name, tiny_model(), tiny_tokenizer(), _dtype(dtype, torch.float32), None)
     folder = _folder(name, cache or gguf.default_cache())
+    disable_progress_bar()  # reading a folder takes seconds; a conversion keeps its bar
     chosen = _dtype(dtype, torch.bfloat16 if _has_fast_bfloat16() else torch.float32)
     try:
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
