@@ -58,9 +58,8 @@ def _write_whole(
 
 
 def _plain(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> PreTrainedModel:
-    """The same architecture with these weights and the library's default attention."""
+    """The same architecture with these weights; which attention we run is not part of a saved config."""
     config: PretrainedConfig = copy.deepcopy(model.config)
-    config._attn_implementation = "sdpa"
     config.dtype = next(iter(weights.values())).dtype
     with torch.device("meta"):
         plain = type(model)(config)
@@ -75,5 +74,5 @@ def _plain(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> PreTrainedM
 def _stops(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> int | list[int]:
     given = generation.eos_token_id if generation is not None else None
     listed = given if isinstance(given, list) else [given]
-    stops = sorted({i for i in [*listed, tokenizer.eos_token_id] if i is not None})
+    stops = sorted({i for i in [*listed, tokenizer.eos_token_id] if isinstance(i, int)})
     return stops if len(stops) > 1 else stops[0]

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from burnish.core.errors import ConfigError
-from burnish.models.attention import Block, Layout, PackedLayout, Span
+from burnish.models.attention import IMPLEMENTATION, Block, Layout, PackedLayout, Span
 
 _CHUNK_ROWS = 512
 
@@ -33,7 +33,9 @@ def hidden_states(model: PreTrainedModel, token_ids_T: Tensor, positions_T: Tens
 
 def logits(model: PreTrainedModel, hidden_N_D: Tensor) -> Tensor:
     """Apply the head; returns float32 `[N, vocabulary]`."""
-    logits_N_V = model.get_output_embeddings()(hidden_N_D).float()
+    head = model.get_output_embeddings()
+    assert head is not None
+    logits_N_V = head(hidden_N_D).float()
     cap = model.config.to_dict().get("final_logit_softcapping")
     return logits_N_V if cap is None else torch.tanh(logits_N_V / cap) * cap
 
@@ -64,15 +66,14 @@ def check_forward(model: PreTrainedModel, tolerance: float) -> None:
     expectation, because in bfloat16 the log-probabilities of improbable tokens differ by whole nats between any
     two implementations.
     """
-    vocabulary = model.get_input_embeddings().weight.shape[0]
+    vocabulary: int = model.config.get_text_config().vocab_size
     token_ids_T = ((torch.arange(12) * 7919 + 1000) % vocabulary).to(model.device)
     layout = PackedLayout([Block(Span(0, 8), (Span(8, 4),))])
     positions_T = torch.arange(12, device=model.device)
     ours_T_V = logits(model, hidden_states(model, token_ids_T, positions_T, layout)).log_softmax(-1)
-    implementation = model.config._attn_implementation
     model.set_attn_implementation("eager")
     theirs_T_V = model(input_ids=token_ids_T[None], use_cache=False).logits[0].float().log_softmax(-1)
-    model.set_attn_implementation(implementation)
+    model.set_attn_implementation(IMPLEMENTATION)
     gap = (theirs_T_V.exp() * (ours_T_V - theirs_T_V).abs()).sum(-1).max().item()
     if not gap <= tolerance:
         raise ConfigError(

@@ -134,9 +134,8 @@ def _convert(gguf: Path, folder: Path) -> None:
     except (ValueError, ImportError) as error:
         raise ConfigError(f"cannot read the model file {str(gguf)!r}: {error}") from error
     config = source.config
-    if hasattr(config, "quantization_config"):
-        del config.quantization_config
-    config._name_or_path = ""
+    vars(config).pop("quantization_config", None)
+    config.name_or_path = ""
     plain = type(source)(config)
     plain.load_state_dict(source.state_dict())
     stops = [tokenizer.eos_token_id, *_give_turns(tokenizer)]

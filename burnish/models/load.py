@@ -66,7 +66,8 @@ def _ready(
     master_folder: Path | None,
 ) -> Loaded:
     model.set_attn_implementation(IMPLEMENTATION)
-    model.to(dtype).eval().requires_grad_(False)
+    model.to(dtype)  # type: ignore[call-issue]  # transformers wraps it without its type
+    model.eval().requires_grad_(False)
     try:
         check_forward(model, _TOLERANCE_NATS[dtype])
     except (TypeError, NotImplementedError, AttributeError) as error:

