@@ -66,10 +66,11 @@ def _at_least(probs_B_C: Tensor, min_p: float) -> Tensor:
 
 
 def _invert(weights_B_C: Tensor, uniforms_B: Tensor) -> Draw:
-    """The first candidate whose cumulative weight exceeds the row's number: never one of weight 0."""
+    """The first candidate whose cumulative weight exceeds the row's number: never one of weight 0.
+
+    There always is one: a number is at most 1 - 2^-24, and that times any float32 rounds to less than it.
+    """
     sums_B_C = weights_B_C.cumsum(-1)
-    total_B_1 = sums_B_C[:, -1:].contiguous()
-    first_B_1 = torch.searchsorted(sums_B_C, uniforms_B[:, None] * total_B_1, right=True)
-    last_B_1 = torch.searchsorted(sums_B_C, total_B_1)
-    index_B_1 = torch.minimum(first_B_1, last_B_1)
+    total_B_1 = sums_B_C[:, -1:]
+    index_B_1 = torch.searchsorted(sums_B_C, uniforms_B[:, None] * total_B_1, right=True)
     return Draw(index_B_1[:, 0], (weights_B_C.gather(-1, index_B_1) / total_B_1).log()[:, 0])

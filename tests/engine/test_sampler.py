@@ -50,7 +50,7 @@ def test_greedy_takes_the_most_probable_and_says_its_unscaled_probability():
 
 @pytest.mark.parametrize("uniform", [0.0, 1 - 2**-24])
 def test_a_token_of_no_probability_is_never_drawn_at_the_ends(uniform: float):
-    """Among 500 rows are sums that round above 1, where the largest number times the sum is the sum."""
+    """Among 500 rows are sums that round above and below 1."""
     logits_B_V = torch.randn(500, 60, generator=torch.Generator().manual_seed(0))
     logits_B_V[:, :20] = logits_B_V[:, 40:] = -torch.inf
     drawn = draw(logits_B_V, SamplingParams(), torch.full((500,), uniform))
