@@ -13,7 +13,6 @@ from typing import IO, Self
 from burnish.core.errors import ConfigError, RunFolderError
 from burnish.core.recipe import Recipe
 
-
 _PART = ".part"
 
 

@@ -27,7 +27,7 @@ def read(path: Path) -> list[Trajectory]:
     return [_trajectory(row) for row in pq.read_table(path).to_pylist()]
 
 
-def _row(trajectory: Trajectory) -> dict[str, object]:
+def _row(trajectory: Trajectory) -> dict[str, Any]:
     verdict = trajectory.verdict
     assert verdict is not None
     plain = asdict(trajectory) | {"verdict": verdict.kind, "score": verdict.score, "evidence": verdict.evidence}

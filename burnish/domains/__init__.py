@@ -30,7 +30,7 @@ class Domain(Protocol):
         ...
 
     def task(self, split: Split, seed: int, index: int) -> Task:
-        """Make one task; equal arguments give equal tasks. Eval tasks share no source with training where sources exist."""
+        """Make one task; equal arguments give equal tasks. No prompt is in both splits."""
         ...
 
     async def verify(self, task: Task, reply: str, box: Box) -> Verdict:

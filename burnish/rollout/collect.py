@@ -62,7 +62,7 @@ class Collector:
         return [self._group(attempt, kept[attempt.group_id]) for attempt in attempts]
 
     def _attempt(self, draw: Draw) -> Attempt:
-        group_id = f"{self.stage}/{draw.index:07d}"
+        group_id = f"{self.stage}/{draw.number:07d}"
         return Attempt(
             group_id=group_id,
             draw=draw,

@@ -25,12 +25,13 @@ def judge_in(box: Box, *, num_at_once: int, num_attempts: int = 3) -> Judge:
     turn = asyncio.Semaphore(num_at_once)
 
     async def judge(domain: Domain, task: Task, reply: str) -> Verdict:
-        for _ in range(num_attempts):
+        num_left = num_attempts
+        while True:
+            num_left -= 1
             async with turn:
                 verdict = await _verdict(domain, task, reply, box)
-            if verdict.kind in ("scored", "unscorable"):
-                break
-        return verdict
+            if num_left <= 0 or verdict.kind in ("scored", "unscorable"):
+                return verdict
 
     return judge
 

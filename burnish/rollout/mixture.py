@@ -28,9 +28,9 @@ class Source:
 
 
 class Draw(NamedTuple):
-    """Draw number `index`: a task and the source that it is from."""
+    """Draw number `number`: a task and the source that it is from."""
 
-    index: int
+    number: int
     source: Source
     task: Task
 
@@ -46,13 +46,13 @@ class Mixture:
         self._num_taken = [0] * len(sources)
         self._num_draws = [0] * len(sources)
 
-    def draw(self, index: int) -> Draw:
-        """Draw number `index`; earlier draws are made first where they are missing."""
-        while len(self._drawn) <= index:
+    def draw(self, number: int) -> Draw:
+        """Draw number `number`; earlier draws are made first where they are missing."""
+        while len(self._drawn) <= number:
             which = self._next_source()
             task = self._next_task(which)
             self._drawn.append(Draw(len(self._drawn), self._sources[which], task))
-        return self._drawn[index]
+        return self._drawn[number]
 
     def _next_source(self) -> int:
         which = min(

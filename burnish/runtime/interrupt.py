@@ -28,7 +28,8 @@ def prompt_interrupt(abandon: Callable[[], None], *, message: str, grace_s: floa
             pass
         if signals and not has_ended.wait(grace_s):
             abandon()
-            print(message, file=sys.stderr, flush=True)
+            sys.stderr.write(message + "\n")
+            sys.stderr.flush()
             os._exit(EXIT_CODE)
 
     previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

@@ -4,18 +4,18 @@ import os
 
 from rich.console import Console
 
-from burnish.chat.template import Chat
 from burnish.core import plugins
 from burnish.core.recipe import EngineConfig
 from burnish.core.types import Message
 from burnish.engine.types import Request, SamplingParams
 from burnish.models.load import load
+from burnish.stages.session import open_chat
 
 
 def chat(model: str) -> None:
     """Read lines, print replies, until the input ends."""
     loaded = load(model)
-    template = Chat(loaded.tokenizer)
+    template = open_chat(loaded)
     config = EngineConfig()
     engine = plugins.load("engine", config.use).open_engine(
         loaded.model, template, max_rows=config.max_rows, version=lambda: 0

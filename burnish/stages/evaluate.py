@@ -27,7 +27,7 @@ class Config(Strict):
     """There is nothing to choose: the tasks are the recipe's, `num_eval` of each entry."""
 
 
-def run(session: Session, config: Config) -> Json:
+def run(session: Session, config: Config) -> dict[str, Any]:
     """Evaluate the policy as it stands; finished tasks are kept, and not done again on resume."""
     draws = held_out(session.sources, session.eval_seed)
     kept = session.ledger.evals(session.position)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from safetensors import safe_open
 from torch import Tensor
@@ -11,7 +12,6 @@ from burnish.core.config import Strict, validate
 from burnish.core.errors import ConfigError
 from burnish.core.ledger import Ledger
 from burnish.core.recipe import Recipe
-from burnish.core.types import Json
 from burnish.learner.policy import Policy
 from burnish.models import export as writer
 from burnish.models.load import Loaded, load
@@ -22,7 +22,7 @@ class Config(Strict):
     """There is nothing to choose."""
 
 
-def run(session: Session, config: Config) -> Json:
+def run(session: Session, config: Config) -> dict[str, Any]:
     """Write `final/`."""
     folder = session.folder.path / "final"
     write(session.loaded, session.policy, folder)

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
-from burnish.core.types import Json
 from burnish.evals.gate import compare, gate
 from burnish.stages.evaluate import results_at
 from burnish.stages.session import Session
@@ -23,7 +22,7 @@ class Config(Strict):
     """Significance level over all domains (Holm)."""
 
 
-def run(session: Session, config: Config) -> Json:
+def run(session: Session, config: Config) -> dict[str, Any]:
     """Compare each evaluation with the first, newest first; take up the first checkpoint that passes."""
     positions = evaluations(session)
     if len(positions) < 2:

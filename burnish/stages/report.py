@@ -14,7 +14,6 @@ from burnish import __version__
 from burnish.core import metrics
 from burnish.core.config import Strict
 from burnish.core.run_folder import write_whole
-from burnish.core.types import Json
 from burnish.dashboard.data import Curve, DomainResult, Outcome, ReportData, summary_json
 from burnish.dashboard.report import write_report
 from burnish.evals.gate import compare, gate
@@ -37,7 +36,7 @@ class Config(Strict):
     """There is nothing to choose."""
 
 
-def run(session: Session, config: Config) -> Json:
+def run(session: Session, config: Config) -> dict[str, Any]:
     """Write the report and print the table."""
     session.heartbeat()
     data = report_data(session)

@@ -32,7 +32,11 @@ def _report_name(session: Session, trajectory: Trajectory) -> str:
 def _view(session: Session, trajectory: Trajectory, name: str, stage: str) -> TrajectoryView:
     verdict = trajectory.verdict
     assert verdict is not None
-    decode = session.loaded.tokenizer.decode
+    tokenizer = session.loaded.tokenizer
+
+    def decode(token_ids: list[int]) -> str:
+        return str(tokenizer.decode(token_ids))
+
     tokens = [
         (decode([token]), was_sampled, logprob)
         for token, was_sampled, logprob in zip(

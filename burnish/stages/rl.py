@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -19,7 +19,6 @@ from torch import Tensor
 
 from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
-from burnish.core.types import Json
 from burnish.data import trajectory_files
 from burnish.engine.types import SamplingParams
 from burnish.learner.packing import Row
@@ -95,7 +94,7 @@ class _Plan:
     reference_logprobs: Callable[[Sequence[Row]], list[Tensor] | None]
 
 
-def run(session: Session, config: Config) -> Json:
+def run(session: Session, config: Config) -> dict[str, Any]:
     """Train by reinforcement; resumes after the last checkpoint, from the rollouts that are kept."""
     plan = _plan(session, config)
     session.policy.reset_optimiser(

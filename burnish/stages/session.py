@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from rich.console import Console
 
-from burnish.chat.template import Chat
+from burnish.chat.template import Chat, Tokenizer
 from burnish.core import plugins
 from burnish.core.errors import ConfigError
 from burnish.core.ledger import Ledger
@@ -129,6 +129,11 @@ def make_policy(loaded: Loaded, model: ModelConfig, seed: int) -> Policy:
     return Policy(loaded.model, dict(loaded.model.named_parameters()))
 
 
+def open_chat(loaded: Loaded) -> Chat:
+    """The chat template of a loaded model."""
+    return Chat(cast(Tokenizer, loaded.tokenizer))  # transformers declares `eos_token_id` nowhere
+
+
 @contextmanager
 def open_means(
     loaded: Loaded, recipe_engine: Any, sandbox: SandboxConfig, sources: list[Source], version: Any
@@ -140,7 +145,7 @@ def open_means(
         opening = open_box(isolation, num_workers=sandbox.num_workers)
         box = background.run(opening.__aenter__())
         stack.callback(lambda: background.run(opening.__aexit__(None, None, None)))
-        chat = Chat(loaded.tokenizer)
+        chat = open_chat(loaded)
         engine = plugins.load("engine", recipe_engine.use).open_engine(
             loaded.model, chat, max_rows=recipe_engine.max_rows, version=version
         )

@@ -3,13 +3,13 @@
 import random
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import Field
 
 from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
 from burnish.core.seeds import derive
-from burnish.core.types import Json
 from burnish.learner.packing import Row
 from burnish.learner.policy import Batch, OptimiserConfig
 from burnish.learner.schedule import Decay, learning_rate
@@ -37,7 +37,7 @@ class Config(Strict):
     """Updates between checkpoints."""
 
 
-def run(session: Session, config: Config) -> Json:
+def run(session: Session, config: Config) -> dict[str, Any]:
     """Train on the demonstrations; resumes after the last checkpoint."""
     rows = _demonstrations(session, config.num_examples)
     order = _order(len(rows), config.num_epochs, session.train_seed)

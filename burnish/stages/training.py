@@ -1,8 +1,8 @@
 """What stages that train share: go on from the last checkpoint, save, finish."""
 
 import shutil
+from typing import Any
 
-from burnish.core.types import Json
 from burnish.stages.session import Session
 
 
@@ -25,7 +25,7 @@ def save(session: Session, num_steps: int) -> None:
             shutil.rmtree(session.folder.checkpoint(_name(session, older)))
 
 
-def finish(session: Session) -> Json:
+def finish(session: Session) -> dict[str, Any]:
     """Write the stage's last checkpoint, without its optimiser; return the stage's result."""
     session.save_checkpoint(session.stage_name, with_optimiser=False)
     session.checkpoint = session.stage_name
