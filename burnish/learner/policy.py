@@ -62,7 +62,7 @@ class Policy:
     """Weights with an integer version, their masters and their optimiser."""
 
     def __init__(
-        self, model: PreTrainedModel, parameters: Mapping[str, nn.Parameter], *, max_pack_tokens: int = 4096
+        self, model: PreTrainedModel, parameters: Mapping[str, nn.Parameter], *, max_pack_tokens: int = 2048
     ) -> None:
         self.model = model
         self.version = 0
