@@ -18,7 +18,7 @@ from burnish.models.load import load
 from burnish.rollout.attempts import NO_LIMIT, Attempt, Done, Means, make_attempts
 from burnish.rollout.mixture import Draw, held_out
 from burnish.stages.progress import progress_bar
-from burnish.stages.session import Session, open_means, open_sources
+from burnish.stages.session import BASE_CHECKPOINT, Session, open_means, open_sources
 
 _CHUNK = 128
 
@@ -31,7 +31,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     """Evaluate the policy as it stands; finished tasks are kept, and not done again on resume."""
     draws = held_out(session.sources, session.eval_seed)
     kept = session.ledger.evals(session.position)
-    label = "before" if session.checkpoint == "base" else f"after {session.checkpoint.partition('-')[2]}"
+    label = _label(session)
     started = time.monotonic()
     with progress_bar(session.console) as progress:
         bar = progress.add_task(f"evaluate {label}", total=len(draws), completed=len(kept), note="")
@@ -105,6 +105,14 @@ def evaluate_model(model: str, suite: Suite, seed: int, num: int | None) -> dict
     _print_summary(console, model, summary)
     domains = {name: {**value._asdict(), "not_scored": not_scored(results)[name]} for name, value in summary.items()}
     return {"model": model, "seed": seed, "domains": domains}
+
+
+def _label(session: Session) -> str:
+    if session.checkpoint == BASE_CHECKPOINT:
+        return "before"
+    use = session.checkpoint.partition("-")[2]
+    is_alone = sum(stage["use"] == use for stage in session.recipe.stages) == 1
+    return f"after {use if is_alone else session.checkpoint}"
 
 
 def _chunks(draws: Sequence[Draw]) -> Iterator[Sequence[Draw]]:
