@@ -14,11 +14,13 @@ from pydantic_core import ErrorDetails
 
 from burnish.core.errors import ConfigError
 
+MOST_SHOWN = 200
+
 
 class Strict(BaseModel):
-    """A model of outside data: frozen, no unknown keys."""
+    """A model of outside data: frozen, no unknown keys, no `true` or "2" for a number, no infinite number."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -48,9 +50,10 @@ def override(data: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
 
 def _toml_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        read = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    return read["value"] if len(read) == 1 else text
 
 
 def _assign(data: dict[str, Any], keys: list[str], value: Any, assignment: str) -> None:
@@ -69,7 +72,7 @@ def _assign(data: dict[str, Any], keys: list[str], value: Any, assignment: str) 
 
 
 def _list_index(node: list[Any], key: str, assignment: str) -> int:
-    if not key.isdigit() or int(key) >= len(node):
+    if key not in map(str, range(len(node))):
         raise ConfigError(
             f"--set {assignment!r}: {key!r} is no index into a list of {len(node)} entries (0 is the first)"
         )
@@ -94,7 +97,14 @@ def _explain(fault: ErrorDetails, model: type[BaseModel], where: str) -> str:
         return f"{where}: unknown key {path!r}; {hint}"
     if fault["type"] == "missing":
         return f"{where}: {path!r} is missing; it is required"
-    return f"{where}: {path!r}: {fault['msg']}; got {fault['input']!r}"
+    if fault["type"] == "value_error":  # a validator of ours, whose message says what it got
+        return ": ".join([where, *([repr(path)] if path else []), str(fault["ctx"]["error"])])
+    return f"{where}: {path!r}: {fault['msg']}; got {_brief(fault['input'])}"
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 
 def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:

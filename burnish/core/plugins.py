@@ -42,12 +42,15 @@ def docstring(kind: str, name: str) -> str:
 
 
 def _load_outside(kind: str, name: str) -> ModuleType:
+    missing = f"no module {name!r} for {kind}; is its package installed and on the path?"
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise ConfigError(missing)
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and not (name == error.name or name.startswith(error.name + ".")):
             raise
-        raise ConfigError(f"no module {name!r} for {kind}; is its package installed and on the path?") from error
+        raise ConfigError(missing) from error
     if not hasattr(module, HOOKS[kind]):
         raise ConfigError(f"module {name!r} is no plugin for {kind}: it defines no function {HOOKS[kind]!r}")
     return module

@@ -74,7 +74,7 @@ class TaskEntry(Strict):
 class Recipe(Strict):
     """A whole run."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)
     seed: int = Field(default=1, ge=0)
     threads: int = Field(default=0, ge=0)
     """Processor threads for torch; 0 is all there are."""

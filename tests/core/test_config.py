@@ -1,7 +1,7 @@
 """What users write: every fault is one line that says where, what, and the way out."""
 
 import pytest
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from burnish.core.config import Strict, override, read_toml, validate
 from burnish.core.errors import ConfigError
@@ -27,6 +27,17 @@ class Outer(Strict):
     seed: int
     inner: Inner | None = None
     many: list[Inner] = []
+    rate: float = 1.0
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Outer":
+        if self.seed == 13:
+            raise ValueError("13 is unlucky; choose another")
+        return self
+
+
+class Whole(Strict):
+    outer: Outer
 
 
 def message(data, model=Outer):
@@ -39,7 +50,7 @@ def message(data, model=Outer):
     ("data", "expected"),
     [
         ({"seed": 1, "sead": 2}, "r.toml: unknown key 'sead'; did you mean 'seed'?"),
-        ({"seed": 1, "zzz": 2}, "r.toml: unknown key 'zzz'; known keys: inner, many, seed"),
+        ({"seed": 1, "zzz": 2}, "r.toml: unknown key 'zzz'; known keys: inner, many, rate, seed"),
         ({"seed": 1, "inner": {"rnk": 2}}, "r.toml: unknown key 'inner.rnk'; did you mean 'rank'?"),
         ({"seed": 1, "many": [{}, {"zzz": 2}]}, "r.toml: unknown key 'many.1.zzz'; known keys: rank"),
         ({}, "r.toml: 'seed' is missing; it is required"),
@@ -48,6 +59,25 @@ def message(data, model=Outer):
 )
 def test_a_fault_says_where_what_and_the_way_out(data, expected):
     assert message(data) == expected
+
+
+def test_a_fault_of_options_together_is_its_own_message():
+    assert message({"seed": 13}) == "r.toml: 13 is unlucky; choose another"
+    assert message({"outer": {"seed": 13}}, Whole) == "r.toml: 'outer': 13 is unlucky; choose another"
+
+
+@pytest.mark.parametrize("value", [True, "2", 2.0])
+def test_what_is_no_whole_number_is_not_taken_for_one(value):
+    assert message({"seed": value}).endswith(f"got {value!r}")
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), "1.5", True])
+def test_what_is_no_finite_number_is_not_taken_for_one(value):
+    assert message({"seed": 1, "rate": value}).endswith(f"got {value!r}")
+
+
+def test_a_long_value_is_shown_in_part():
+    assert len(message({"seed": "x" * 10_000})) < 300
 
 
 def test_every_fault_has_its_line():
@@ -64,6 +94,7 @@ def test_every_fault_has_its_line():
         ('tasks.0.options={ a = [1, "x"] }', ["tasks", 0, "options"], {"a": [1, "x"]}),
         ("name = a=b", ["name"], "a=b"),
         ("flag=true", ["flag"], True),
+        ("text=1\nother=2", ["text"], "1\nother=2"),
     ],
 )
 def test_an_assignment_lands_where_it_says(assignment, path, value):
@@ -80,6 +111,9 @@ def test_an_assignment_lands_where_it_says(assignment, path, value):
         ("seed.more=1", "'seed' is a value, it has no keys below it"),
         ("tasks.2.weight=1", "'2' is no index into a list of 2 entries"),
         ("tasks.first.weight=1", "'first' is no index"),
+        ("tasks.².weight=1", "'²' is no index"),
+        ("tasks.٠.weight=1", "'٠' is no index"),
+        (f"tasks.{'9' * 5000}=1", "is no index"),
     ],
 )
 def test_an_assignment_that_cannot_land_says_why(assignment, expected):
@@ -120,6 +154,7 @@ def test_a_recipe_reads_with_its_options_and_overrides(tmp_path):
         ({"stages": []}, "'stages'"),
         ({"tasks": [{"domain": "code", "wieght": 2}]}, "unknown key 'tasks.0.wieght'; did you mean 'weight'?"),
         ({"name": "../up"}, "'name'"),
+        ({"name": "a" * 200}, "'name'"),
         ({"sandbox": {"isolation": "off"}}, "'namespaces' or 'none'"),
     ],
 )

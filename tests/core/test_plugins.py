@@ -29,6 +29,8 @@ def test_an_unknown_name_lists_the_known_ones():
     ("name", "message"),
     [
         ("no_such_package.thing", "no module 'no_such_package.thing' for domains"),
+        (".relative", "no module '.relative' for domains"),
+        ("...", "no module '...' for domains"),
         ("json.decoder", "'json.decoder' is no plugin for domains: it defines no function 'load'"),
     ],
 )
