@@ -14,6 +14,7 @@ from burnish import __version__
 from burnish.core import metrics
 from burnish.core.config import Strict
 from burnish.core.run_folder import write_whole
+from burnish.dashboard.charts import write_learning_curve_svg
 from burnish.dashboard.data import Curve, DomainResult, Outcome, ReportData, summary_json
 from burnish.dashboard.report import write_report
 from burnish.evals.gate import compare, gate
@@ -23,6 +24,8 @@ from burnish.stages.gate import evaluations
 from burnish.stages.report_samples import trajectory_views
 from burnish.stages.session import Session
 
+HELD_OUT = "Score on held-out tasks, by training step"
+_REWARDS = "Mean reward of sampled replies, by RL step"
 _CHARTS = {
     "entropy": "Entropy of the policy (nats a token)",
     "mismatch": "Sampler against learner (mean absolute difference, nats a token)",
@@ -42,6 +45,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     data = report_data(session)
     reports = session.folder.path / "reports"
     write_report(reports / "report.html", data)
+    write_learning_curve_svg(reports / "learning_curves.svg", data.curves[HELD_OUT], HELD_OUT)
     summary = json.dumps(summary_json(data), indent=2)
     write_whole(reports / "summary.json", lambda temporary: temporary.write_text(summary, encoding="utf-8"))
     session.console.print(_table(data))
@@ -63,7 +67,7 @@ def report_data(session: Session) -> ReportData:
         tokens_sampled=int(_total(rows, "tokens_sampled")),
         tokens_trained=int(_total(rows, "tokens_trained")),
         domains=_domains(session, chosen),
-        curves=_curves(rows),
+        curves={HELD_OUT: _held_out_curves(session, rows)} | _curves(rows),
         trajectories=trajectory_views(session),
         failures=failures(results_at(session, chosen)) if chosen is not None else {},
         timing_s=_timing(rows),
@@ -108,20 +112,27 @@ def _domains(session: Session, chosen: int | None) -> dict[str, DomainResult]:
     }
 
 
+def _held_out_curves(session: Session, rows: list[metrics.Row]) -> dict[str, Curve]:
+    """Each domain's held-out mean at each evaluation, over the training steps that came before it."""
+    curves: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for position in evaluations(session):
+        num_steps = sum("tokens_trained" in row.values and int(row.stage.partition("-")[0]) < position for row in rows)
+        for name, interval in summarise(results_at(session, position)).items():
+            curves[name].append((num_steps, interval.mean))
+    return dict(curves)
+
+
 def _curves(rows: list[metrics.Row]) -> dict[str, dict[str, Curve]]:
     curves: defaultdict[str, defaultdict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for name, value in row.values.items():
             if name.startswith("reward/"):
-                curves["Mean reward of sampled replies, by RL step"][name.removeprefix("reward/")].append(
-                    (row.step, value)
-                )
+                curves[_REWARDS][name.removeprefix("reward/")].append((row.step, value))
             elif name in _CHARTS:
                 curves[_CHARTS[name]][row.stage].append((row.step, value))
             elif name == "loss" and row.stage.endswith("-sft"):
                 curves["SFT loss (nats a token)"][row.stage].append((row.step, value))
-    first = "Mean reward of sampled replies, by RL step"
-    return {title: dict(series) for title, series in sorted(curves.items(), key=lambda item: item[0] != first)}
+    return {title: dict(series) for title, series in sorted(curves.items(), key=lambda item: item[0] != _REWARDS)}
 
 
 def _timing(rows: list[metrics.Row]) -> dict[str, float]:
