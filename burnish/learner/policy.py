@@ -5,7 +5,6 @@ float32. A batch is gone through in packs; each pack's loss is a sum that is div
 the *whole* batch, so that packing and accumulation change nothing.
 """
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -143,14 +142,6 @@ class Policy:
             yield
         finally:
             self._publish(self.masters)
-
-    def fingerprint(self) -> str:
-        """Sha-256 of the weights that train, as they are computed with."""
-        digest = hashlib.sha256()
-        for name, parameter in self._parameters.items():
-            digest.update(name.encode())
-            digest.update(parameter.detach().contiguous().view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()
 
     def save(self, folder: Path, *, with_optimiser: bool) -> None:
         """Write masters (and optimiser) into an existing folder."""

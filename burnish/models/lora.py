@@ -1,7 +1,7 @@
 """Low-rank adapters: y = W x + (alpha / rank) B A x (LoRA, https://arxiv.org/abs/2106.09685, eq. 3).
 
 A is drawn Kaiming-uniform (a = sqrt 5, as the authors' code does; the paper says Gaussian), B is zero, so that
-an adapted model starts as its base. Only A and B train; the base is the reference policy (`lora_disabled`).
+an adapted model starts as its base. Only A and B train.
 Every linear layer but the head is adapted unless `targets` says otherwise; the paper adapts the attention only.
 
 Not covered: dropout on the adapter's input, adapters on embeddings.
@@ -9,8 +9,7 @@ Not covered: dropout on the adapter's input, adapters on embeddings.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -22,13 +21,12 @@ from burnish.core.seeds import derive
 
 
 class LoraLinear(nn.Module):
-    """A linear layer with a low-rank addition that can be switched off."""
+    """A linear layer with a low-rank addition."""
 
     def __init__(self, base: nn.Linear, rank: int, scale: float, seed: int) -> None:
         super().__init__()
         self.base = base
         self.scale = scale
-        self.enabled = True
         generator = torch.Generator().manual_seed(seed)
         bound = 1 / math.sqrt(base.in_features)
         down_R_I = (torch.rand(rank, base.in_features, generator=generator) * 2 - 1) * bound
@@ -37,8 +35,6 @@ class LoraLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the layer."""
-        if not self.enabled:
-            return self.base(x)
         return self.base(x) + functional.linear(functional.linear(x, self.down) * self.scale, self.up)
 
 
@@ -58,19 +54,6 @@ def add_lora(model: PreTrainedModel, *, rank: int, alpha: float, targets: str, s
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters that train, by name, sorted."""
     return dict(sorted((name, p) for name, p in model.named_parameters() if p.requires_grad))
-
-
-@contextmanager
-def lora_disabled(model: nn.Module) -> Iterator[None]:
-    """Inside, the model is its base."""
-    adapters = _adapters(model)
-    for adapter in adapters.values():
-        adapter.enabled = False
-    try:
-        yield
-    finally:
-        for adapter in adapters.values():
-            adapter.enabled = True
 
 
 @torch.no_grad()
