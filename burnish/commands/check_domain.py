@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from burnish.commands.opening import box_for, open_named
 from burnish.core.types import SPLITS, Split, Task
 from burnish.domains import Domain, task_id
 from burnish.sandbox import Box
+from burnish.stages.terminal import terminal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ def check_domain(name: str, num: int, seed: int, options: Sequence[str], isolati
     proofs = [_equal_seeds(split, tasks[split], _tasks(again, split, num, seed)) for split in SPLITS]
     proofs += [_ids(name, split, seed, tasks[split]) for split in SPLITS]
     proofs += asyncio.run(_graded(domain, tasks, isolation))
-    Console().print(_table(name, proofs))
+    terminal().print(_table(name, proofs))
     typer.echo(_shared(tasks["train"], tasks["eval"]))
     failed = [proof for proof in proofs if proof.against]
     for proof in failed:

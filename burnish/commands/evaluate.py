@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from burnish.core.recipe import Suite
 from burnish.stages.evaluate import evaluate_model
+from burnish.stages.terminal import terminal
 
 
 def evaluate_command(model: str, suite: Suite, seed: int, num: int | None, as_json: bool) -> None:
@@ -18,7 +18,7 @@ def evaluate_command(model: str, suite: Suite, seed: int, num: int | None, as_js
     if as_json:
         typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
     else:
-        Console().print(_table(model, result["domains"]))
+        terminal().print(_table(model, result["domains"]))
 
 
 def _table(model: str, domains: Mapping[str, Mapping[str, Any]]) -> Table:

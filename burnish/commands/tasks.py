@@ -10,6 +10,7 @@ from burnish.commands.opening import open_named, split_named
 from burnish.core import plugins
 from burnish.core.errors import ConfigError
 from burnish.core.types import Task
+from burnish.core.visible import visible
 
 PARAGRAPHS = ("State", "Action", "Reward")
 
@@ -47,7 +48,7 @@ def sample_domain(name: str, num: int, seed: int, split: str, options: Sequence[
     chosen = split_named(split)
     size = domain.size(chosen)
     for index in range(num if size is None else min(num, size)):
-        typer.echo(describe(domain.task(chosen, seed, index)))
+        typer.echo(visible(describe(domain.task(chosen, seed, index))))
 
 
 def describe(task: Task) -> str:

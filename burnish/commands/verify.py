@@ -1,6 +1,7 @@
 """`burnish verify`: judge one reply, and explain the verdict part by part."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,10 @@ import typer
 from burnish.commands.opening import box_for, open_named, split_named
 from burnish.core.errors import ConfigError
 from burnish.core.types import Task, Verdict
+from burnish.core.visible import visible
 from burnish.domains import Domain
+
+_NUMBER = re.compile("[0-9]{1,20}")
 
 
 def verify_command(name: str, task_id: str, reply_path: Path, options: Sequence[str], isolation: str) -> None:
@@ -24,7 +28,7 @@ def verify_command(name: str, task_id: str, reply_path: Path, options: Sequence[
 def find_task(domain: Domain, name: str, task_id: str) -> Task:
     """Make the task again that an id names."""
     owner, *rest = task_id.rsplit("/", 3)
-    if owner != name or len(rest) != 3 or not (rest[1].isdigit() and rest[2].isdigit()):
+    if owner != name or len(rest) != 3 or not all(map(_NUMBER.fullmatch, rest[1:])):
         raise ConfigError(f"task id {task_id!r}: expected {name}/SPLIT/SEED/INDEX, for example {name}/eval/1/0")
     split, seed, index = split_named(rest[0]), int(rest[1]), int(rest[2])
     size = domain.size(split)
@@ -54,5 +58,5 @@ def explain(task: Task, verdict: Verdict) -> str:
     width = max(map(len, verdict.parts), default=0)
     lines += [f"  {part:{width}}  {value:.4g}" for part, value in verdict.parts.items()]
     if verdict.evidence:
-        lines.append(f"evidence: {verdict.evidence}")
+        lines.append(f"evidence: {visible(verdict.evidence)}")
     return "\n".join(lines)

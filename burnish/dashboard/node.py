@@ -1,21 +1,16 @@
 """Build HTML and SVG as a tree, so that nothing can be forgotten to be escaped.
 
-Text goes in as text and is escaped on the way out. Characters that a reader cannot see or that turn
-the text around (controls, bidi overrides, lone surrogates) are written as ⟨U+202E⟩. Text that
-comes from outside never becomes an attribute.
+Text goes in as text and is escaped on the way out, unseen characters too (`core.visible`). Text that comes
+from outside never becomes an attribute.
 """
 
-import re
 from collections.abc import Iterable
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-Child = Element | str
+from burnish.core.visible import visible
 
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
-)
+Child = Element | str
 
 
 def node(tag: str, *children: Child, **attributes: str | float) -> Element:
@@ -34,11 +29,6 @@ def extend(element: Element, children: Iterable[Child]) -> Element:
         else:
             element.text = (element.text or "") + visible(child)
     return element
-
-
-def visible(text: str) -> str:
-    """Write characters that cannot be seen, or that reorder text, by their code point."""
-    return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 
 def to_html(element: Element) -> str:

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from rich.console import Console
-
 from burnish.core import plugins
 from burnish.core.config import Strict, validate
 from burnish.core.recipe import Recipe
 from burnish.stages.session import open_sources
+from burnish.stages.terminal import terminal
 
 
 def stage_plugin(stage: dict[str, Any]) -> tuple[Any, Strict]:
@@ -21,7 +20,7 @@ def check_recipe(recipe: Recipe) -> dict[str, Any]:
     """Return the resolved recipe, all defaults filled in; `ConfigError` at the first fault."""
     plugins.load("engine", recipe.engine.use)
     stages = [{"use": stage["use"], **stage_plugin(stage)[1].model_dump(mode="json")} for stage in recipe.stages]
-    sources = open_sources(recipe.tasks, recipe.sandbox, Console(stderr=True))
+    sources = open_sources(recipe.tasks, recipe.sandbox, terminal(stderr=True))
     for source in sources:
         source.domain.task("train", recipe.seed, 0)
         source.domain.task("eval", recipe.seed, 0)

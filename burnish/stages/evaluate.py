@@ -19,6 +19,7 @@ from burnish.rollout.attempts import NO_LIMIT, Attempt, Done, Means, make_attemp
 from burnish.rollout.mixture import Draw, held_out
 from burnish.stages.progress import progress_bar
 from burnish.stages.session import BASE_CHECKPOINT, Session, open_means, open_sources
+from burnish.stages.terminal import styled, terminal
 
 _CHUNK = 128
 
@@ -87,7 +88,7 @@ def results_at(session: Session, position: int) -> list[EvalResult]:
 
 def evaluate_model(model: str, suite: Suite, seed: int, num: int | None) -> dict[str, Any]:
     """Evaluate any model on a suite; what `burnish eval` prints."""
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     sources = open_sources(suite.tasks, suite.sandbox, console)
     loaded = load(model)
     draws = held_out(sources, derive(seed, "eval"), num)
@@ -127,4 +128,5 @@ def _to_json(result: EvalResult, done: Done) -> dict[str, Json]:
 
 def _print_summary(console: Console, label: str, summary: Mapping[str, Interval]) -> None:
     for name, (mean, low, high, n) in summary.items():
-        console.print(f"  {label}: [bold]{name}[/] {mean:.3f} (95 % {low:.3f} to {high:.3f}, {n} tasks)")
+        numbers = f" {mean:.3f} (95 % {low:.3f} to {high:.3f}, {n} tasks)"
+        console.print(styled(f"  {label}: ", (name, "bold"), numbers))

@@ -13,6 +13,7 @@ from burnish.core.errors import ConfigError
 from burnish.evals.gate import compare, gate
 from burnish.stages.evaluate import results_at
 from burnish.stages.session import Session
+from burnish.stages.terminal import styled
 
 
 class Config(Strict):
@@ -63,6 +64,6 @@ def _evaluated(session: Session, position: int) -> str:
 def _say(session: Session, outcome: str, decisions: list[dict[str, Any]], checkpoint: str) -> None:
     for decision in decisions:
         for name, reason in decision["reasons"].items():
-            session.console.print(f"  {decision['evaluated']}: [bold]{name}[/] {reason}")
+            session.console.print(styled(f"  {decision['evaluated']}: ", (name, "bold"), f" {reason}"))
     colour = "green" if outcome == "promoted" else "red"
-    session.console.print(f"[{colour}]Gate: {outcome}[/]; going on with checkpoint {checkpoint!r}")
+    session.console.print(styled((f"Gate: {outcome}", colour), f"; going on with checkpoint {checkpoint!r}"))

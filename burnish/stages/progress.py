@@ -7,6 +7,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 def progress_bar(console: Console) -> Progress:
     """A bar with the latest numbers beside it (the field `note`)."""
     return Progress(
-        TextColumn("{task.description:<16}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(),
-        TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=console,
+        TextColumn("{task.description:<16}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn(),
+        TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False), console=console,
     )  # fmt: skip

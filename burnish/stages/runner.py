@@ -4,13 +4,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from burnish.core.recipe import Recipe
 from burnish.runtime.interrupt import prompt_interrupt
 from burnish.stages import training
 from burnish.stages.check import stage_plugin
 from burnish.stages.session import Session, open_session
+from burnish.stages.terminal import terminal
 
 EXIT_PROMOTED = 0
 EXIT_HELD = 1
@@ -22,7 +21,7 @@ def run_recipe(recipe: Recipe, recipe_path: Path, runs: Path, resume: bool) -> i
     message = f"stopped; go on with: burnish run {recipe_path} --resume"
     with (
         prompt_interrupt(_abandon, message=message),
-        open_session(recipe, runs, resume=resume, console=Console()) as session,
+        open_session(recipe, runs, resume=resume, console=terminal()) as session,
     ):
         outcome = "promoted"
         for session.position, (module, config) in enumerate(stages):
@@ -32,7 +31,7 @@ def run_recipe(recipe: Recipe, recipe_path: Path, runs: Path, resume: bool) -> i
                 session.heartbeat()
                 session.ledger.finish_stage(session.position, session.stage_name, result)
             else:
-                session.console.print(f"[dim]{session.stage_name} is done already[/]")
+                session.console.print(f"{session.stage_name} is done already", style="dim")
             training.tidy(session)
             _take_up(session, result)
             outcome = result.get("outcome", outcome)

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 from rich.console import Console
+from rich.text import Text
 
 from burnish.chat.template import Chat, Tokenizer
 from burnish.core import plugins
@@ -106,7 +107,8 @@ def open_sources(entries: list[TaskEntry], sandbox: SandboxConfig, console: Cons
         )
     left_out = [source.entry.domain for source in sources if source.domain.executes_code]
     console.print(
-        f"[yellow]No isolation here ({'; '.join(lacking)}): leaving out {', '.join(left_out)}, which execute code.[/]"
+        f"No isolation here ({'; '.join(lacking)}): leaving out {', '.join(left_out)}, which execute code.",
+        style="yellow",
     )
     kept = [source for source in sources if not source.domain.executes_code]
     if not kept:
@@ -165,7 +167,7 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
         ledger = Ledger(folder.path / "ledger.sqlite")
         stack.callback(ledger.close)
         metrics = stack.enter_context(MetricsLog(folder.path / "metrics.jsonl"))
-        with console.status(f"Loading {recipe.model.name} (the first time takes a minute)"):
+        with console.status(Text(f"Loading {recipe.model.name} (the first time takes a minute)")):
             loaded = load(recipe.model.name, dtype=recipe.model.dtype)
         policy = make_policy(loaded, recipe.model, recipe.seed)
         means = stack.enter_context(open_means(loaded, recipe.engine, recipe.sandbox, sources, lambda: policy.version))

@@ -12,7 +12,7 @@ def resume(session: Session) -> int:
     first = max(steps, default=0)
     if steps:
         session.load_checkpoint(_name(session, first))
-        session.console.print(f"[dim]{session.stage_name}: going on after step {first}[/]")
+        session.console.print(f"{session.stage_name}: going on after step {first}", style="dim")
     session.metrics.truncate_after(session.stage_name, first - 1)
     return first
 

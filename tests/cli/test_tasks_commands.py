@@ -149,3 +149,18 @@ def test_isolation_is_one_of_two_words(refusal, outside):
     assert "no isolation 'off'; there are: namespaces, none" in refusal(
         "tasks", "check", outside("right"), "--isolation", "off"
     )
+
+
+def test_evidence_gives_a_terminal_no_orders(burnish, tmp_path):
+    (tmp_path / "reply").write_bytes(b'{"total": "\x1b]0;owned\x07\xe2\x80\xae"}')
+    result = burnish("verify", "documents", "documents/eval/1/0", "--reply", "reply")
+    assert result.exit_code == 0, result.stderr
+    assert not {"\x1b", "\x07", "\u202e"} & set(result.stdout)
+
+
+@pytest.mark.parametrize("number", ["²", "٣", "9" * 5000])
+def test_a_task_id_with_a_strange_number_is_refused(refusal, number, tmp_path):
+    (tmp_path / "reply").write_text("")
+    assert "expected arithmetic/SPLIT/SEED/INDEX" in refusal(
+        "verify", "arithmetic", f"arithmetic/eval/1/{number}", "--reply", "reply"
+    )

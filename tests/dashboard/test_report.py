@@ -10,8 +10,9 @@ import pytest
 
 from burnish.core.errors import RunFolderError
 from burnish.core.interval import Interval
+from burnish.core.visible import visible
 from burnish.dashboard.data import DomainResult, summary_json
-from burnish.dashboard.node import node, to_html, visible
+from burnish.dashboard.node import node, to_html
 from burnish.dashboard.report import page, write_report
 from burnish.dashboard.tables import result_badge
 from burnish.dashboard.tokens import token_spans
