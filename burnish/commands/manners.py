@@ -22,6 +22,7 @@ WAYS_OUT = {
     errno.EACCES: "give yourself permission, or choose another folder (--runs DIR)",
     errno.EPERM: "give yourself permission, or choose another folder (--runs DIR)",
     errno.ENOTDIR: "a part of this path is a file; choose another folder (--runs DIR)",
+    errno.ENAMETOOLONG: "choose a shorter path (--runs DIR)",
     errno.EEXIST: "something of another kind has this name; choose another folder (--runs DIR)",
 }
 

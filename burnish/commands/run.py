@@ -13,10 +13,11 @@ from burnish.stages.runner import run_recipe
 
 def run_command(recipe: Recipe, path: Path, assignments: Sequence[str], runs: Path, resume: bool) -> int:
     """Run a recipe and return its exit code."""
+    message = f"stopped; resume with: {resume_command(path, assignments, runs)}"
     try:
-        return run_recipe(recipe, path, runs, resume)
+        return run_recipe(recipe, runs, resume=resume, stop_message=message)
     except KeyboardInterrupt:
-        typer.echo(f"stopped; resume with: {resume_command(path, assignments, runs)}", err=True)
+        typer.echo(message, err=True)
         return STOPPED
 
 

@@ -40,7 +40,7 @@ def find_task(domain: Domain, name: str, task_id: str) -> Task:
 def _read(path: Path) -> str:
     try:
         return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"cannot read the reply {str(path)!r}: {error}; give a text file, or - for standard input"
         ) from None

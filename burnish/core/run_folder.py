@@ -51,6 +51,16 @@ class RunFolder:
         """Where the checkpoint of that name is or will be."""
         return self.path / "checkpoints" / name
 
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """If the block fails before the run's first checkpoint, let go of the recipe: the next may be another."""
+        try:
+            yield
+        except BaseException:
+            if not any((self.path / "checkpoints").iterdir()):
+                (self.path / "recipe.resolved.json").unlink(missing_ok=True)
+            raise
+
     def close(self) -> None:
         """Let others use the folder."""
         self._lock.close()

@@ -26,6 +26,7 @@ from burnish.models.tiny import tiny_model, tiny_tokenizer
 DtypeName = Literal["auto", "float32", "bfloat16"]
 
 _TOLERANCE_NATS = {torch.float32: 1e-3, torch.bfloat16: 0.5}
+_NAMES = ("tiny", "starter", "gemma3-270m")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _HUB_FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "tokenizer.model"]
 
@@ -81,19 +82,27 @@ def _folder(name: str, cache: Path) -> Path:
         return gguf.starter_folder(cache)
     if name == "gemma3-270m":
         return gguf.gemma_folder(cache)
+    check_name(name)
     if name.endswith(".gguf"):
         return gguf.gguf_folder(Path(name), cache)
     path = Path(name).expanduser()
-    if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise ConfigError(f"model folder {str(path)!r} has no config.json; expected a Hugging Face model folder")
-        return path
-    if not _HUB_ID.fullmatch(name):
+    return path if path.is_dir() else _from_hub(name)
+
+
+def check_name(name: str) -> None:
+    """Raise `ConfigError` if a name can be seen to lead nowhere, without loading or fetching anything."""
+    path = Path(name).expanduser()
+    if name in _NAMES or (name.endswith(".gguf") and path.is_file()):
+        return
+    if name.endswith(".gguf"):
+        raise ConfigError(f"no model file {name!r}; give the path of a .gguf file")
+    if path.is_dir() and not (path / "config.json").is_file():
+        raise ConfigError(f"model folder {str(path)!r} has no config.json; expected a Hugging Face model folder")
+    if not path.is_dir() and not _HUB_ID.fullmatch(name):
         raise ConfigError(
             f"no model {name!r}: there is no such folder; give starter, gemma3-270m, tiny, "
             "a Hugging Face folder, a .gguf file or a hub id (org/name)"
         )
-    return _from_hub(name)
 
 
 def _from_hub(name: str) -> Path:

@@ -1,27 +1,53 @@
 """Validate all of a recipe that can be validated without running it."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from burnish.core import plugins
 from burnish.core.config import Strict, validate
 from burnish.core.recipe import Recipe
+from burnish.core.seeds import derive
+from burnish.models.load import check_name
+from burnish.rollout.mixture import Mixture, Source, held_out
 from burnish.stages.session import open_sources
 from burnish.stages.terminal import terminal
 
 
-def stage_plugin(stage: dict[str, Any]) -> tuple[Any, Strict]:
+class StagePlugin(NamedTuple):
     """The module of a stage of the recipe, and its options, checked."""
-    module = plugins.load("stages", stage["use"])
-    options = {key: value for key, value in stage.items() if key != "use"}
-    return module, validate(module.Config, options, f"stage {stage['use']!r}")
+
+    module: Any
+    config: Strict
+
+
+def open_stages(recipe: Recipe) -> list[StagePlugin]:
+    """The recipe's stages, each with its options and its place checked."""
+    opened: list[StagePlugin] = []
+    for stage in recipe.stages:
+        module = plugins.load("stages", stage["use"])
+        options = {key: value for key, value in stage.items() if key != "use"}
+        config = validate(module.Config, options, f"stage {stage['use']!r}")
+        if hasattr(module, "check_place"):
+            module.check_place([plugin.module for plugin in opened])
+        opened.append(StagePlugin(module, config))
+    return opened
 
 
 def check_recipe(recipe: Recipe) -> dict[str, Any]:
     """Return the resolved recipe, all defaults filled in; `ConfigError` at the first fault."""
     plugins.load("engine", recipe.engine.use)
-    stages = [{"use": stage["use"], **stage_plugin(stage)[1].model_dump(mode="json")} for stage in recipe.stages]
+    check_name(recipe.model.name)
+    opened = open_stages(recipe)
     sources = open_sources(recipe.tasks, recipe.sandbox, terminal(stderr=True))
-    for source in sources:
-        source.domain.task("train", recipe.seed, 0)
-        source.domain.task("eval", recipe.seed, 0)
+    _check_tasks(recipe, sources, trains=any(hasattr(plugin.module, "TRAINS") for plugin in opened))
+    stages = [
+        {"use": stage["use"], **plugin.config.model_dump(mode="json")}
+        for stage, plugin in zip(recipe.stages, opened, strict=True)
+    ]
     return {**recipe.model_dump(mode="json"), "stages": stages}
+
+
+def _check_tasks(recipe: Recipe, sources: list[Source], *, trains: bool) -> None:
+    """Each source has held-out tasks and, if there is training, a task to train on that is not one of them."""
+    exclude = frozenset(draw.task.prompt_hash for draw in held_out(sources, derive(recipe.seed, "eval")))
+    for source in sources if trains else []:
+        Mixture([source], seed=recipe.seed, exclude=exclude).draw(0)

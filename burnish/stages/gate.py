@@ -4,6 +4,7 @@ Otherwise it takes up the latest evaluated checkpoint that passes; the untrained
 decision is kept with its numbers as the stage's result.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import Field
@@ -11,9 +12,12 @@ from pydantic import Field
 from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
 from burnish.evals.gate import compare, gate
+from burnish.stages import evaluate
 from burnish.stages.evaluate import results_at
 from burnish.stages.session import Session
 from burnish.stages.terminal import styled
+
+_NOT_EVALUATED = "gate: the newest weights were not evaluated; put an 'evaluate' stage just before the gate"
 
 
 class Config(Strict):
@@ -23,14 +27,21 @@ class Config(Strict):
     """Significance level over all domains (Holm)."""
 
 
+def check_place(before: Sequence[Any]) -> None:
+    """Two evaluations come before a gate, and no training after the second."""
+    positions = [position for position, stage in enumerate(before) if stage is evaluate]
+    if len(positions) < 2:
+        raise ConfigError("gate: the recipe needs an 'evaluate' stage before training and one after it")
+    if any(hasattr(stage, "TRAINS") for stage in before[positions[-1] :]):
+        raise ConfigError(_NOT_EVALUATED)
+
+
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Compare each evaluation with the first, newest first; take up the first checkpoint that passes."""
     positions = evaluations(session)
-    if len(positions) < 2:
-        raise ConfigError("gate: the recipe needs an 'evaluate' stage before training and one after it")
     newest = positions[-1]
     if _evaluated(session, newest) != session.checkpoint:
-        raise ConfigError("gate: the newest weights were not evaluated; put an 'evaluate' stage just before the gate")
+        raise ConfigError(_NOT_EVALUATED)
     before = results_at(session, positions[0])
     decisions: list[dict[str, Any]] = []
     chosen = positions[0]

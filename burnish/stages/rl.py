@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 from torch import Tensor
 
 from burnish.core.config import Strict
@@ -41,6 +41,8 @@ from burnish.stages.session import Session
 _MAX_STEPS_WITHOUT_SIGNAL = 3
 _MISMATCH_LIMIT = {torch.float32: 1e-3, torch.bfloat16: 0.15}
 
+TRAINS = True
+
 
 class Config(Strict):
     """Options of the stage."""
@@ -56,7 +58,7 @@ class Config(Strict):
     """Lowers the tasks' own limits."""
     objective: str = "dapo"
     """DAPO is GRPO with a mean over tokens, clip-higher and refill of groups without signal."""
-    objective_options: dict[str, bool | int | float | str] = {}
+    objective_options: dict[str, JsonValue] = {}
     aggregation: weighing.Kind | None = None
     """How token losses become one number; None is the objective's own (its paper's)."""
     correction: Correction = "tis"

@@ -1,5 +1,6 @@
 """The loss of the RL stage, composed once from what the recipe chooses: objective, correction, KL."""
 
+import math
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Literal
@@ -24,9 +25,8 @@ def load_objective(name: str, options: dict[str, Any]) -> tuple[Any, Any]:
     for key, value in options.items():
         if key not in known:
             raise ConfigError(f"objective {name!r} has no option {key!r}; it has: {', '.join(known) or 'none'}")
-        if known[key] is float and type(value) in (int, float):
-            continue
-        if type(value) is not known[key]:
+        is_number = type(value) in (int, float) and math.isfinite(value)
+        if not (is_number if known[key] is float else type(value) is known[key]):
             raise ConfigError(f"objective {name!r}: {key!r} expects a {known[key].__name__}, got {value!r}")
     if not hasattr(module, "advantages"):
         raise ConfigError(

@@ -7,7 +7,7 @@ from typing import Any
 from burnish.core.recipe import Recipe
 from burnish.runtime.interrupt import prompt_interrupt
 from burnish.stages import training
-from burnish.stages.check import stage_plugin
+from burnish.stages.check import open_stages
 from burnish.stages.session import Session, open_session
 from burnish.stages.terminal import terminal
 
@@ -15,12 +15,11 @@ EXIT_PROMOTED = 0
 EXIT_HELD = 1
 
 
-def run_recipe(recipe: Recipe, recipe_path: Path, runs: Path, resume: bool) -> int:
-    """Run all stages; return 0 if the gate promoted (or there is none), 1 if it held."""
-    stages = [stage_plugin(stage) for stage in recipe.stages]
-    message = f"stopped; go on with: burnish run {recipe_path} --resume"
+def run_recipe(recipe: Recipe, runs: Path, *, resume: bool, stop_message: str) -> int:
+    """Run all stages; return 0 if the gate promoted (or there is none), 1 if it held. `stop_message` is for Ctrl-C."""
+    stages = open_stages(recipe)
     with (
-        prompt_interrupt(_abandon, message=message),
+        prompt_interrupt(_abandon, message=stop_message),
         open_session(recipe, runs, resume=resume, console=terminal()) as session,
     ):
         outcome = "promoted"

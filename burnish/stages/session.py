@@ -167,9 +167,9 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
         ledger = Ledger(folder.path / "ledger.sqlite")
         stack.callback(ledger.close)
         metrics = stack.enter_context(MetricsLog(folder.path / "metrics.jsonl"))
-        with console.status(Text(f"Loading {recipe.model.name} (the first time takes a minute)")):
+        with folder.trial(), console.status(Text(f"Loading {recipe.model.name} (the first time takes a minute)")):
             loaded = load(recipe.model.name, dtype=recipe.model.dtype)
-        policy = make_policy(loaded, recipe.model, recipe.seed)
+            policy = make_policy(loaded, recipe.model, recipe.seed)
         means = stack.enter_context(open_means(loaded, recipe.engine, recipe.sandbox, sources, lambda: policy.version))
         session = Session(
             recipe=recipe, folder=folder, ledger=ledger, metrics=metrics, console=console,

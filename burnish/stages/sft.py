@@ -19,6 +19,8 @@ from burnish.stages import training
 from burnish.stages.progress import progress_bar
 from burnish.stages.session import Session
 
+TRAINS = True
+
 
 class Config(Strict):
     """Options of the stage."""

@@ -40,7 +40,7 @@ def test_an_error_is_its_message_and_its_exit_code(error, expected, capsys):
     assert outcome(error, capsys) == expected
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.ENOTDIR])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.ENOTDIR, errno.ENAMETOOLONG])
 def test_a_fault_of_the_disk_names_the_path_and_the_way_out(number, capsys):
     exit_code, message = outcome(OSError(number, os.strerror(number), "/runs/x"), capsys)
     assert exit_code == 2

@@ -22,6 +22,24 @@ def test_a_run_is_not_resumed_with_another_recipe(tmp_path: Path) -> None:
         RunFolder.open(tmp_path / "r", RECIPE.model_copy(update={"seed": 9}), resume=True)
 
 
+def test_a_run_that_never_began_leaves_its_name_free(tmp_path: Path) -> None:
+    folder = RunFolder.open(tmp_path / "r", RECIPE, resume=False)
+    with pytest.raises(ConfigError, match="no such model"), folder.trial():
+        raise ConfigError("no such model")
+    folder.close()
+    RunFolder.open(tmp_path / "r", RECIPE.model_copy(update={"seed": 9}), resume=False).close()
+
+
+def test_a_run_with_a_checkpoint_keeps_its_recipe(tmp_path: Path) -> None:
+    folder = RunFolder.open(tmp_path / "r", RECIPE, resume=False)
+    folder.checkpoint("base").mkdir()
+    with pytest.raises(ConfigError, match="no such model"), folder.trial():
+        raise ConfigError("no such model")
+    folder.close()
+    with pytest.raises(ConfigError, match="--resume"):
+        RunFolder.open(tmp_path / "r", RECIPE, resume=False)
+
+
 def test_two_processes_do_not_share_a_run(tmp_path: Path) -> None:
     folder = RunFolder.open(tmp_path / "r", RECIPE, resume=False)
     with pytest.raises(RunFolderError, match="in use"):
