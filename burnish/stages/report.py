@@ -50,7 +50,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     write_whole(reports / "summary.json", lambda temporary: temporary.write_text(summary, encoding="utf-8"))
     session.console.print(_table(data))
     session.console.print(f"Report: {reports / 'report.html'}")
-    return {"outcome": data.outcome, "report": str(reports / "report.html")}
+    return {"report": str(reports / "report.html")}
 
 
 def report_data(session: Session) -> ReportData:

@@ -17,7 +17,7 @@ model = { name = "gemma3-270m", lora = { rank = 8 } }
 tasks = [{ domain = "arithmetic", num_eval = 4 }]
 stages = [
   { use = "evaluate" },
-  { use = "sft", num_examples = 32, batch_size = 8, learning_rate = 5e-4, num_warmup = 0 },
+  { use = "sft", num_examples = 96, batch_size = 8, learning_rate = 2e-3 },
   { use = "rl", num_steps = 1, prompts_per_step = 3, group_size = 4, max_draws_factor = 3 },
   { use = "evaluate" },
   { use = "export" },
@@ -35,7 +35,7 @@ def test_gemma_evaluates_trains_twice_and_exports(tmp_path: Path) -> None:
     trained = [
         row.stage for row in metrics.read(tmp_path / "gemma" / "metrics.jsonl") if "tokens_trained" in row.values
     ]
-    assert trained == ["1-sft"] * 4 + ["2-rl"]
+    assert trained == ["1-sft"] * 12 + ["2-rl"]
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "gemma" / "final")
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "gemma" / "final", dtype=torch.float32)
     ids = tokenizer.apply_chat_template(

@@ -134,3 +134,11 @@ def test_what_is_wrong_with_a_recipe_is_said_before_anything_runs(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         run(read_recipe(RECIPES / "arithmetic_tiny.toml", assignments), tmp_path)
+
+
+def test_a_run_without_a_gate_is_no_failure(tmp_path: Path) -> None:
+    recipe = read_recipe(RECIPES / "arithmetic_tiny.toml", SHORT)
+    ungated = recipe.model_copy(update={"stages": [recipe.stages[0], {"use": "report"}]})
+    assert run(ungated, tmp_path) == EXIT_PROMOTED
+    summary = json.loads((tmp_path / "arithmetic_tiny" / "reports" / "summary.json").read_text())
+    assert summary["outcome"] == "ungated"
