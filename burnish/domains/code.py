@@ -40,7 +40,8 @@ EVAL_CHOICES = ("mixed", "held_out", "seen")
 LONGEST_REPLY = 20_000
 
 WORKER = Path(__file__).with_name("code_worker.py").read_text(encoding="utf-8")
-JOB_LIMITS = ResourceLimits(wall_s=6.0, cpu_s=1.0, memory_mb=256, num_processes=8, output_bytes=1 << 18)
+# A hang spends its processor time; the wall is far off, so that a busy machine never looks like a hang.
+JOB_LIMITS = ResourceLimits(wall_s=15.0, cpu_s=1.0, memory_mb=256, num_processes=8, output_bytes=1 << 18)
 
 FENCED = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\n(.*?)(?:^[ \t]*+```|\Z)", re.DOTALL | re.MULTILINE)
 CODE_LINE = re.compile(r"(def |async def |class |import |from |@)")
@@ -71,7 +72,7 @@ class Code:
             messages=(Message(role="user", content=prompt(problem)),),
             truth={"function": problem.function, "calls": problem.calls, "expected": problem.expected},
             gold=f"```python\n{problem.solution}\n```",
-            limits=Limits(max_new_tokens=80),
+            limits=Limits(max_new_tokens=80, verify_wall_s=JOB_LIMITS.wall_s + 5),
             tags=(f"{standing}_family",),
             source=f"code/{family.name}",
         )

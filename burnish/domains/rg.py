@@ -96,7 +96,7 @@ class ReasoningGym:
             ),
             truth={"seed": place.seed, "item": place.item, "question": _sha256(question), "reference": reference},
             gold=reference,
-            limits=Limits(max_new_tokens=max_new_tokens(reference), verify_wall_s=JOB_LIMITS.wall_s),
+            limits=Limits(max_new_tokens=max_new_tokens(reference), verify_wall_s=JOB_LIMITS.wall_s + 5),
             source=f"rg/{self.generator}",
         )
 
