@@ -4,11 +4,11 @@ Without `--suite`, a model that lies in a run folder is evaluated on that run's 
 tasks of them, if the seed is another), and any other model on `USUAL`.
 """
 
-import json
 from pathlib import Path
 
 from burnish.core.config import read_toml, validate
-from burnish.core.recipe import Recipe, SandboxConfig, Suite, TaskEntry
+from burnish.core.recipe import SandboxConfig, Suite, TaskEntry
+from burnish.core.run_folder import kept_recipe
 
 USUAL = Suite(
     tasks=[TaskEntry(domain=name) for name in ("documents", "code", "rg:chain_sum")],
@@ -24,8 +24,7 @@ def read_suite(path: Path) -> Suite:
 def suite_for(model: Path) -> Suite:
     """The tasks of the run that a model folder lies in (`RUN/final`, `RUN/checkpoints/NAME`), or the usual ones."""
     for run in (model, model.parent, model.parent.parent):
-        kept = run / "recipe.resolved.json"
-        if kept.is_file():
-            recipe = validate(Recipe, json.loads(kept.read_text(encoding="utf-8")), str(kept))
+        if (run / "recipe.resolved.json").is_file():
+            recipe = kept_recipe(run)
             return Suite(tasks=recipe.tasks, sandbox=recipe.sandbox)
     return USUAL

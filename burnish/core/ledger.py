@@ -80,7 +80,12 @@ class Ledger:
             ) from None
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._db.execute(query, values).fetchall()
+        try:
+            return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise RunFolderError(
+                f"cannot read the ledger {str(self._path)!r}: {error}; if it is damaged, start again under another name"
+            ) from None
 
     def issue(self, stage: int, step: int, group_id: str, task_id: str, prompt_hash: str) -> None:
         """Account for a prompt before it is sampled; issuing the same group again changes nothing."""

@@ -8,12 +8,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self, cast
 
+from burnish.core.config import validate
 from burnish.core.errors import ConfigError, RunFolderError
 from burnish.core.recipe import Recipe
 
-_PART = ".part"
+_RESOLVED = "recipe.resolved.json"
+PART = ".part"
+"""How the names of files and folders end that are not whole yet; opening a run folder sweeps them out."""
 
 
 class RunFolder:
@@ -26,7 +29,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path, recipe: Recipe, *, resume: bool) -> Self:
         """Make or reopen the folder; a `ConfigError` if that would mix two runs."""
-        if not resume and (path / "recipe.resolved.json").exists():
+        if not resume and (path / _RESOLVED).exists():
             raise ConfigError(
                 f"run folder {str(path)!r} exists; go on with it by --resume, or choose another name by --set name=NAME"
             )
@@ -40,7 +43,7 @@ class RunFolder:
             ) from None
         try:
             _lock(lock, path)
-            _keep_recipe(path / "recipe.resolved.json", recipe)
+            _keep_recipe(path / _RESOLVED, recipe)
             _sweep(path)
         except (ConfigError, RunFolderError):
             lock.close()
@@ -58,7 +61,7 @@ class RunFolder:
             yield
         except BaseException:
             if not any((self.path / "checkpoints").iterdir()):
-                (self.path / "recipe.resolved.json").unlink(missing_ok=True)
+                (self.path / _RESOLVED).unlink(missing_ok=True)
             raise
 
     def close(self) -> None:
@@ -78,7 +81,7 @@ def _keep_recipe(resolved: Path, recipe: Recipe) -> None:
     if not resolved.exists():
         write_whole(resolved, lambda temporary: temporary.write_text(json.dumps(new, indent=2), encoding="utf-8"))
         return
-    old = json.loads(resolved.read_text(encoding="utf-8"))
+    old = _read_kept(resolved)
     differing = sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
     if differing:
         raise ConfigError(
@@ -87,9 +90,25 @@ def _keep_recipe(resolved: Path, recipe: Recipe) -> None:
         )
 
 
+def kept_recipe(run: Path) -> Recipe:
+    """The recipe that a run folder was made for."""
+    resolved = run / _RESOLVED
+    return validate(Recipe, _read_kept(resolved), str(resolved))
+
+
+def _read_kept(resolved: Path) -> dict[str, Any]:
+    try:
+        kept = json.loads(resolved.read_text(encoding="utf-8"))
+    except ValueError:
+        kept = None
+    if not isinstance(kept, dict):
+        raise RunFolderError(f"{str(resolved)!r} is damaged; start again under another name by --set name=NAME")
+    return cast(dict[str, Any], kept)
+
+
 def _sweep(path: Path) -> None:
     """Remove what a killed process had half written."""
-    for part in list(path.rglob(f".*{_PART}")):
+    for part in list(path.rglob(f".*{PART}")):
         if part.is_dir():
             shutil.rmtree(part)
         else:
@@ -98,7 +117,7 @@ def _sweep(path: Path) -> None:
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file so that it is whole or absent, whatever happens meanwhile."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{_PART}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{PART}")
     try:
         write(temporary)
         with temporary.open("rb") as file:
@@ -112,7 +131,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 def whole_folder(path: Path) -> Iterator[Path]:
     """Give a temporary folder to fill; it takes the place of `path` when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_PART, dir=path.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=PART, dir=path.parent))
     try:
         yield temporary
         for file in temporary.rglob("*"):
@@ -121,7 +140,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
                     os.fsync(handle.fileno())
         temporary.chmod(0o755)
         if path.exists():
-            old = path.with_name(f".{path.name}.old{_PART}")
+            old = path.with_name(f".{path.name}.old{PART}")
             shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
             temporary.rename(path)

@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import NamedTuple
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from burnish.core.errors import InvariantError
+from burnish.core.errors import InvariantError, RunFolderError
 from burnish.learner.packing import Pack, Row, pack
 from burnish.models.forward import TokenStats, hidden_states, token_stats
 from burnish.objectives import Loss, Streams, aggregation
@@ -145,14 +147,27 @@ class Policy:
 
     def save(self, folder: Path, *, with_optimiser: bool) -> None:
         """Write masters (and optimiser) into an existing folder."""
-        save_file({name: master.detach() for name, master in self.masters.items()}, folder / "masters.safetensors")
-        torch.save({"version": self.version}, folder / "policy.pt")
-        if with_optimiser:
-            torch.save(self._optimiser.state_dict(), folder / "optimiser.pt")
+        try:
+            save_file({name: master.detach() for name, master in self.masters.items()}, folder / "masters.safetensors")
+            torch.save({"version": self.version}, folder / "policy.pt")
+            if with_optimiser:
+                torch.save(self._optimiser.state_dict(), folder / "optimiser.pt")
+        except (OSError, RuntimeError, SafetensorError) as error:  # how the two libraries tell of a full disk
+            raise RunFolderError(
+                f"cannot write a checkpoint to {str(folder.parent)!r}: {error}; free disk space, then go on by --resume"
+            ) from error
 
     @torch.no_grad()
     def load(self, folder: Path) -> None:
         """Read what `save` wrote; the optimiser too where it is there."""
+        try:
+            self._load(folder)
+        except (OSError, RuntimeError, KeyError, EOFError, UnpicklingError, SafetensorError) as error:
+            raise RunFolderError(
+                f"cannot read the checkpoint {str(folder)!r}: {error}; if it is damaged, start again under another name"
+            ) from error
+
+    def _load(self, folder: Path) -> None:
         saved = load_file(folder / "masters.safetensors")
         assert saved.keys() == self.masters.keys(), "the checkpoint is of other parameters"
         for name, master in self.masters.items():

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from burnish.core.errors import RunFolderError
+from burnish.core.run_folder import PART
 from burnish.models.load import Loaded
 from burnish.models.lora import merged_state_dict, trainable
 
@@ -27,7 +29,7 @@ def export(
     weights = {name: value.to(dtype) for name, value in merged_state_dict(loaded.model, masters).items()}
     try:
         _write_whole(folder, loaded.model, loaded.tokenizer, weights)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise RunFolderError(
             f"cannot export the model to {str(folder)!r}: {error}; free the disk or choose another"
         ) from error
@@ -46,7 +48,7 @@ def _write_whole(
     folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, weights: Mapping[str, Tensor]
 ) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.", suffix=PART) as scratch:
         made = Path(scratch) / "model"
         plain = _plain(model, weights)
         plain.generation_config.eos_token_id = _stops(model.generation_config, tokenizer)

@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
@@ -54,7 +55,7 @@ def load(name: str, *, dtype: DtypeName = "auto", cache: Path | None = None) -> 
             folder, dtype=chosen, attn_implementation=IMPLEMENTATION, local_files_only=True
         )
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         raise ConfigError(f"cannot load model {name!r} from {str(folder)!r}: {error}") from error
     return _ready(name, model, tokenizer, chosen, folder)
 

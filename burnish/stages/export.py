@@ -1,6 +1,5 @@
 """Export: `final/`, a plain Hugging Face folder of the weights that the run ends with."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 from safetensors import safe_open
 from torch import Tensor
 
-from burnish.core.config import Strict, validate
+from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
 from burnish.core.ledger import Ledger
-from burnish.core.recipe import Recipe
+from burnish.core.run_folder import kept_recipe
 from burnish.learner.policy import Policy
 from burnish.models import export as writer
 from burnish.models.load import Loaded, load
@@ -40,8 +39,7 @@ def export(source: Path, out: Path) -> None:
     if out.exists():
         raise ConfigError(f"{str(out)!r} exists; choose another folder")
     run_folder, checkpoint = _locate(source)
-    resolved = run_folder / "recipe.resolved.json"
-    recipe = validate(Recipe, json.loads(resolved.read_text(encoding="utf-8")), str(resolved))
+    recipe = kept_recipe(run_folder)
     loaded = load(recipe.model.name, dtype=recipe.model.dtype)
     policy = make_policy(loaded, recipe.model, recipe.seed)
     policy.load(checkpoint)
@@ -61,8 +59,7 @@ def _locate(source: Path) -> tuple[Path, Path]:
 
 def _last_checkpoint(run_folder: Path) -> str:
     ledger = Ledger(run_folder / "ledger.sqlite")
-    recipe = json.loads((run_folder / "recipe.resolved.json").read_text(encoding="utf-8"))
-    results = [ledger.stage_result(position) or {} for position in range(len(recipe["stages"]))]
+    results = [ledger.stage_result(position) or {} for position in range(len(kept_recipe(run_folder).stages))]
     ledger.close()
     return next((r["checkpoint"] for r in reversed(results) if "checkpoint" in r), BASE_CHECKPOINT)
 

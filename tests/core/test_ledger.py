@@ -71,3 +71,13 @@ def test_a_file_that_is_no_ledger_gives_one_clear_error(tmp_path: Path) -> None:
     path.write_bytes(b"not a database" * 100)
     with pytest.raises(RunFolderError, match="cannot open the ledger"):
         Ledger(path)
+
+
+def test_a_damaged_ledger_is_named(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.issue(1, 0, "1/0", "task", "hash")
+    ledger.close()
+    path = tmp_path / "ledger.sqlite"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    with pytest.raises(RunFolderError, match="ledger"):
+        Ledger(path).num_groups_before(1, 5)

@@ -4,7 +4,7 @@ import pytest
 
 from burnish.core.errors import ConfigError, RunFolderError
 from burnish.core.recipe import Recipe
-from burnish.core.run_folder import RunFolder, whole_folder, write_whole
+from burnish.core.run_folder import RunFolder, kept_recipe, whole_folder, write_whole
 
 RECIPE = Recipe(name="r", tasks=[{"domain": "arithmetic"}], stages=[{"use": "sft"}])  # pyright: ignore[reportArgumentType]
 
@@ -85,3 +85,14 @@ def test_what_a_killed_process_had_half_written_is_swept_away(tmp_path: Path) ->
     (tmp_path / "r" / "reports" / ".report.html.7.part").touch()
     RunFolder.open(tmp_path / "r", RECIPE, resume=True).close()
     assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
+def test_a_damaged_recipe_is_named(content: bytes, tmp_path: Path) -> None:
+    RunFolder.open(tmp_path / "r", RECIPE, resume=False).close()
+    assert kept_recipe(tmp_path / "r") == RECIPE
+    (tmp_path / "r" / "recipe.resolved.json").write_bytes(content)
+    with pytest.raises(RunFolderError, match="damaged"):
+        RunFolder.open(tmp_path / "r", RECIPE, resume=True)
+    with pytest.raises(RunFolderError, match="damaged"):
+        kept_recipe(tmp_path / "r")

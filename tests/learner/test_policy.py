@@ -1,12 +1,14 @@
 """The learner divides once: packing, accumulation and shared prompts change nothing."""
 
-from collections.abc import Sequence
+import resource
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
-from burnish.core.errors import InvariantError
+from burnish.core.errors import InvariantError, RunFolderError
 from burnish.learner.packing import Row, pack
 from burnish.learner.policy import Batch, OptimiserConfig, Policy
 from burnish.models.export import fingerprint
@@ -172,3 +174,35 @@ def test_a_snapshot_is_the_reference_inside_and_gone_outside() -> None:
     within = subject.logprobs(ROWS, 1.0, within=subject.as_snapshot(reference))
     assert all(torch.equal(one, two) for one, two in zip(at_start, within, strict=True))
     assert not torch.equal(subject.logprobs(ROWS, 1.0)[0], at_start[0])
+
+
+@contextmanager
+def no_file_larger_than(num_bytes: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("num_bytes", [200, 2_000, 300_000])
+def test_a_checkpoint_that_does_not_fit_is_a_fault_of_the_run_folder(num_bytes: int, tmp_path: Path) -> None:
+    trained = policy()
+    trained.reset_optimiser(OptimiserConfig())
+    batch = Batch(rows=ROWS, aggregate=sft.AGGREGATION, max_length=8)
+    trained.forward_backward(batch, lambda streams: sft.loss(streams, sft.Config()))
+    trained.optim_step(1e-3)
+    with no_file_larger_than(num_bytes), pytest.raises(RunFolderError, match="go on by --resume"):
+        trained.save(tmp_path, with_optimiser=True)
+
+
+@pytest.mark.parametrize("name", ["masters.safetensors", "policy.pt", "optimiser.pt"])
+@pytest.mark.parametrize("content", [b"", b"no checkpoint"])
+def test_a_damaged_checkpoint_is_named(name: str, content: bytes, tmp_path: Path) -> None:
+    trained = policy()
+    trained.reset_optimiser(OptimiserConfig())
+    trained.save(tmp_path, with_optimiser=True)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(RunFolderError, match="damaged"):
+        trained.load(tmp_path)
