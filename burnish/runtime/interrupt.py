@@ -2,22 +2,22 @@
 
 Python raises KeyboardInterrupt only between bytecodes; a backward pass can take many seconds. The
 operating system's note of the signal reaches a second thread at once: it gives the main thread
-`grace_s` to stop in good order, then calls `abandon` and ends the process. A run can be resumed from
-any kill, so nothing is lost.
+`grace_s` to stop in good order, then ends the process. A run can be resumed from any kill, and its
+sandboxes end when it does, so nothing is lost and nothing is left.
 """
 
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 EXIT_CODE = 130
 
 
 @contextmanager
-def prompt_interrupt(abandon: Callable[[], None], *, message: str, grace_s: float = 1.0) -> Iterator[None]:
+def prompt_interrupt(*, message: str, grace_s: float = 1.0) -> Iterator[None]:
     """Within the block, SIGINT ends the process after `grace_s` if the block has not ended by then."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -27,7 +27,6 @@ def prompt_interrupt(abandon: Callable[[], None], *, message: str, grace_s: floa
         while (signals := os.read(reader, 64)) and signal.SIGINT not in signals:
             pass
         if signals and not has_ended.wait(grace_s):
-            abandon()
             sys.stderr.write(message + "\n")
             sys.stderr.flush()
             os._exit(EXIT_CODE)

@@ -1,6 +1,5 @@
 """Run a recipe from its first unfinished stage to its last."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ def run_recipe(recipe: Recipe, runs: Path, *, resume: bool, stop_message: str) -
     """Run all stages; return 0 if the gate promoted (or there is none), 1 if it held. `stop_message` is for Ctrl-C."""
     stages = open_stages(recipe)
     with (
-        prompt_interrupt(_abandon, message=stop_message),
+        prompt_interrupt(message=stop_message),
         open_session(recipe, runs, resume=resume, console=terminal()) as session,
     ):
         outcome = "promoted"
@@ -41,8 +40,3 @@ def _take_up(session: Session, result: dict[str, Any]) -> None:
     checkpoint = result.get("checkpoint", session.checkpoint)
     if checkpoint != session.checkpoint:
         session.load_checkpoint(checkpoint)
-
-
-def _abandon() -> None:
-    """Nothing of ours outlives this process: sandboxes end when it does, files are whole or absent."""
-    os.sync()
