@@ -70,12 +70,15 @@ def run(
     runs: Annotated[Path, typer.Option(help="The folder that run folders are made in.")] = Path("runs"),
 ) -> None:
     """Run a recipe: train, evaluate, gate, export, report."""
+    from burnish.commands.run import resumable, resume_command
     from burnish.core.recipe import read_recipe
 
     read = read_recipe(recipe, assignments or [])  # before torch is imported: a fault of the recipe shows at once
-    from burnish.commands.run import run_command
+    with resumable(resume_command(recipe, assignments or [], runs)):
+        from burnish.stages.runner import run_recipe
 
-    raise typer.Exit(run_command(read, recipe, assignments or [], runs, resume))
+        exit_code = run_recipe(read, runs, resume=resume)
+    raise typer.Exit(exit_code)
 
 
 @app.command()

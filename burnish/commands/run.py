@@ -1,24 +1,26 @@
-"""`burnish run`: run a recipe, and say how to go on if it was stopped."""
+"""`burnish run`: how a stopped run goes on. Imports no torch, so that Ctrl-C is heard while torch is imported."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
 
 from burnish.commands.manners import STOPPED
-from burnish.core.recipe import Recipe
-from burnish.stages.runner import run_recipe
+from burnish.runtime.interrupt import prompt_interrupt
 
 
-def run_command(recipe: Recipe, path: Path, assignments: Sequence[str], runs: Path, resume: bool) -> int:
-    """Run a recipe and return its exit code."""
-    message = f"stopped; resume with: {resume_command(path, assignments, runs)}"
+@contextmanager
+def resumable(command: str) -> Iterator[None]:
+    """Within the block, Ctrl-C ends the process soon, with the command line that goes on with the run."""
+    message = f"stopped; resume with: {command}"
     try:
-        return run_recipe(recipe, runs, resume=resume, stop_message=message)
+        with prompt_interrupt(message=message):
+            yield
     except KeyboardInterrupt:
         typer.echo(message, err=True)
-        return STOPPED
+        raise typer.Exit(STOPPED) from None
 
 
 def resume_command(path: Path, assignments: Sequence[str], runs: Path) -> str:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from burnish.core.recipe import Recipe
-from burnish.runtime.interrupt import prompt_interrupt
 from burnish.stages import training
 from burnish.stages.check import open_stages
 from burnish.stages.session import Session, open_session
@@ -14,13 +13,10 @@ EXIT_PROMOTED = 0
 EXIT_HELD = 1
 
 
-def run_recipe(recipe: Recipe, runs: Path, *, resume: bool, stop_message: str) -> int:
-    """Run all stages; return 0 if the gate promoted (or there is none), 1 if it held. `stop_message` is for Ctrl-C."""
+def run_recipe(recipe: Recipe, runs: Path, *, resume: bool) -> int:
+    """Run all stages; return 0 if the gate promoted (or there is none), 1 if it held."""
     stages = open_stages(recipe)
-    with (
-        prompt_interrupt(message=stop_message),
-        open_session(recipe, runs, resume=resume, console=terminal()) as session,
-    ):
+    with open_session(recipe, runs, resume=resume, console=terminal()) as session:
         outcome = "promoted"
         for session.position, (module, config) in enumerate(stages):
             result = session.ledger.stage_result(session.position)

@@ -86,3 +86,22 @@ def test_a_stopped_run_says_how_to_go_on():
     words = resume_command(Path("my recipe.toml"), ["seed=2"], Path("elsewhere"))
     assert words == "burnish run 'my recipe.toml' --set seed=2 --runs elsewhere --resume"
     assert resume_command(Path("r.toml"), [], Path("runs")) == "burnish run r.toml --resume"
+
+
+STOP_IN_TORCH = """
+import os, signal, sys, threading, time
+from burnish.cli import main
+def stop():
+    while "torch" not in sys.modules:
+        time.sleep(0.005)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=stop, daemon=True).start()
+main()
+"""
+
+
+def test_ctrl_c_while_torch_is_imported_says_how_to_go_on(recipe, start):
+    process = start(STOP_IN_TORCH, "run", recipe, "--set", "seed=7")
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert stderr == f"stopped; resume with: burnish run {recipe} --set seed=7 --resume\n"

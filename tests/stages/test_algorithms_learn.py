@@ -16,7 +16,7 @@ OPTIONS = {"dr_grpo": ["stages.3.max_new_tokens=8"]}
 
 def learning_curve(objective: str, runs: Path) -> list[float]:
     assignments = [f"stages.3.objective={objective}", *OPTIONS.get(objective, [])]
-    run_recipe(read_recipe(RECIPE, assignments), runs, resume=False, stop_message="stopped")
+    run_recipe(read_recipe(RECIPE, assignments), runs, resume=False)
     rows = metrics.read(runs / "arithmetic_tiny" / "metrics.jsonl")
     return [row.values["reward/arithmetic"] for row in rows if row.stage == "3-rl"]
 

