@@ -20,6 +20,7 @@ Not covered: files that change while a run goes on, files larger than memory.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -38,6 +39,7 @@ from burnish.rewards.strict_json import InvalidJson, parse
 from burnish.sandbox import Box
 
 MOST_SHOWN = 60
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Turn(Strict):
@@ -186,7 +188,12 @@ def _row(line: str, where: str, find: Callable[[str | None], Verifier]) -> Row:
         raise ConfigError(f"{where}: {error}; got {_brief(line)}, expected one JSON object on the line") from None
     if not is_object:
         raise ConfigError(f"{where}: no JSON object; got {_brief(line)}, expected prompt and truth in one object")
-    row = validate(Row, json.loads(line), where)
+    data = json.loads(line)
+    if _SURROGATE.search(json.dumps(data, ensure_ascii=False)):
+        raise ConfigError(
+            f"{where}: half of a surrogate pair; got {_brief(line)}, expected text that UTF-8 can write (no lone \\ud800)"
+        )
+    row = validate(Row, data, where)
     _check(row, where, find)
     return row
 

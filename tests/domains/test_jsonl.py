@@ -102,6 +102,8 @@ def test_the_truth_serves_as_gold_where_it_is_a_right_reply(tmp_path, options, t
     [
         ('{"prompt": "x"', r"tasks.jsonl:2: not valid JSON: .* expected one JSON object"),
         ("[1]", r"tasks.jsonl:2: no JSON object; got '\[1\]'"),
+        (r'{"prompt": "\ud800", "truth": 1}', r"tasks.jsonl:2: half of a surrogate pair"),
+        (r'{"prompt": "x", "truth": 1, "gold": "\udfff"}', r"tasks.jsonl:2: half of a surrogate pair"),
         ('{"prompt": "x", "truth": NaN}', r"tasks.jsonl:2: NaN is not JSON"),
         ('{"prompt": "x", "prompt": "y", "truth": 1}', r"tasks.jsonl:2: an object with a doubled key"),
         ('{"prompt": "x"}', r"tasks.jsonl:2: 'truth' is missing"),
