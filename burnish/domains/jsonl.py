@@ -190,9 +190,7 @@ def _row(line: str, where: str, find: Callable[[str | None], Verifier]) -> Row:
         raise ConfigError(f"{where}: no JSON object; got {_brief(line)}, expected prompt and truth in one object")
     data = json.loads(line)
     if _SURROGATE.search(json.dumps(data, ensure_ascii=False)):
-        raise ConfigError(
-            f"{where}: half of a surrogate pair; got {_brief(line)}, expected text that UTF-8 can write (no lone \\ud800)"
-        )
+        raise ConfigError(f"{where}: half of a surrogate pair; got {_brief(line)}, expected text that UTF-8 can write")
     row = validate(Row, data, where)
     _check(row, where, find)
     return row
