@@ -98,7 +98,7 @@ def _explain(fault: ErrorDetails, model: type[BaseModel], where: str) -> str:
     if fault["type"] == "missing":
         return f"{where}: {path!r} is missing; it is required"
     if fault["type"] == "value_error":  # a validator of ours, whose message says what it got
-        return ": ".join([where, *([repr(path)] if path else []), str(fault["ctx"]["error"])])
+        return ": ".join([where, *([repr(path)] if path else []), fault["msg"].removeprefix("Value error, ")])
     return f"{where}: {path!r}: {fault['msg']}; got {_brief(fault['input'])}"
 
 
