@@ -17,7 +17,7 @@ from burnish.core.types import Isolation
 class LoraConfig(Strict):
     """Low-rank adapters on the model's linear layers (https://arxiv.org/abs/2106.09685)."""
 
-    rank: int = Field(default=16, ge=1)
+    rank: int = Field(default=16, ge=1, le=1024)
     alpha: float = Field(default=32.0, gt=0)
     targets: str = "all-linear"
     """`all-linear` (all but the head), or a regular expression on module names."""
@@ -76,7 +76,7 @@ class Recipe(Strict):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)
     seed: int = Field(default=1, ge=0)
-    threads: int = Field(default=0, ge=0)
+    threads: int = Field(default=0, ge=0, le=1024)
     """Processor threads for torch; 0 is all there are."""
     model: ModelConfig = ModelConfig()
     sandbox: SandboxConfig = SandboxConfig()

@@ -17,7 +17,7 @@ EXIT_CODE = 130
 
 
 @contextmanager
-def prompt_interrupt(*, message: str, grace_s: float = 1.0) -> Iterator[None]:
+def prompt_interrupt(*, message: str, grace_s: float = 0.5) -> Iterator[None]:
     """Within the block, SIGINT ends the process after `grace_s` if the block has not ended by then."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
