@@ -1,6 +1,7 @@
 import json
 import math
 import resource
+from contextlib import contextmanager
 
 import pytest
 
@@ -75,19 +76,23 @@ def test_a_missing_file_and_a_missing_folder_say_where(tmp_path):
         MetricsLog(tmp_path / "nowhere" / "metrics.jsonl")
 
 
-@pytest.fixture
+@contextmanager
 def room_for_ten_bytes_more(path):
+    """Not a fixture: the limit would hold for what pytest itself writes after the test."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_is_one_clear_error_and_leaves_a_log_that_opens(path, room_for_ten_bytes_more):
+def test_a_full_disk_is_one_clear_error_and_leaves_a_log_that_opens(path):
     log = MetricsLog(path)
-    for reason in ("only 10 of", "File too large"):
-        with pytest.raises(RunFolderError, match=reason):
-            log.log(1, "rl", reward=1.0)
+    with room_for_ten_bytes_more(path):
+        for reason in ("only 10 of", "File too large"):
+            with pytest.raises(RunFolderError, match=reason):
+                log.log(1, "rl", reward=1.0)
     log.close()
     MetricsLog(path).close()
     assert len(read(path)) == 5
