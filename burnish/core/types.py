@@ -71,13 +71,15 @@ class Task:
 class Verdict:
     """What a verifier found. Only `scored` trains; nothing else ever becomes a silent 0.
 
-    Build one with `scored`, `unscorable`, `timed_out` or `infrastructure_error`.
+    Build one with `scored`, `unscorable`, `timed_out` or `infrastructure_error`. `from_cache` says how it was
+    come by, not what it is: parts and evidence are then those of the first reply that had the same answer.
     """
 
     kind: VerdictKind
     score: float | None = None
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
     evidence: str = ""
+    from_cache: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if (self.kind == "scored") != (self.score is not None):

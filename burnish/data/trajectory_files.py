@@ -31,12 +31,15 @@ def _row(trajectory: Trajectory) -> dict[str, Any]:
     verdict = trajectory.verdict
     assert verdict is not None
     plain = asdict(trajectory) | {"verdict": verdict.kind, "score": verdict.score, "evidence": verdict.evidence}
-    return plain | {"parts": json.dumps(dict(verdict.parts))}
+    return plain | {"parts": json.dumps(dict(verdict.parts)), "verdict_from_cache": verdict.from_cache}
 
 
 def _trajectory(row: dict[str, Any]) -> Trajectory:
     parts = json.loads(row.pop("parts"))
-    verdict = Verdict(kind=row.pop("verdict"), score=row.pop("score"), evidence=row.pop("evidence"), parts=parts)
+    verdict = Verdict(
+        kind=row.pop("verdict"), score=row.pop("score"), evidence=row.pop("evidence"), parts=parts,
+        from_cache=row.pop("verdict_from_cache", False),
+    )  # fmt: skip
     for name in ("token_ids", "was_sampled", "logprobs"):
         row[name] = tuple(row[name])
     return Trajectory(**row, verdict=verdict)
