@@ -77,7 +77,7 @@ def run(
     with resumable(resume_command(recipe, assignments or [], runs)):
         from burnish.stages.runner import run_recipe
 
-        exit_code = run_recipe(read, runs, resume=resume)
+        exit_code = run_recipe(read, runs, resume=resume, source=recipe)
     raise typer.Exit(exit_code)
 
 

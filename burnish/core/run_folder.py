@@ -50,6 +50,12 @@ class RunFolder:
             raise
         return cls(path, lock)
 
+    def keep_source(self, recipe_file: Path) -> None:
+        """Keep the recipe as it was written, comments and all, beside what it came to with `--set`."""
+        copy = self.path / "recipe.toml"
+        if not copy.exists():
+            write_whole(copy, lambda temporary: temporary.write_bytes(recipe_file.read_bytes()))
+
     def checkpoint(self, name: str) -> Path:
         """Where the checkpoint of that name is or will be."""
         return self.path / "checkpoints" / name

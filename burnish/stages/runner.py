@@ -13,10 +13,12 @@ EXIT_PROMOTED = 0
 EXIT_HELD = 1
 
 
-def run_recipe(recipe: Recipe, runs: Path, *, resume: bool) -> int:
-    """Run all stages; return 0 if the gate promoted (or there is none), 1 if it held."""
+def run_recipe(recipe: Recipe, runs: Path, *, resume: bool, source: Path | None = None) -> int:
+    """Run all stages; return 0 if the gate promoted (or there is none), 1 if it held. `source` is the recipe's file."""
     stages = open_stages(recipe)
     with open_session(recipe, runs, resume=resume, console=terminal()) as session:
+        if source:
+            session.folder.keep_source(source)
         outcome = "promoted"
         for session.position, (module, config) in enumerate(stages):
             result = session.ledger.stage_result(session.position)

@@ -96,3 +96,13 @@ def test_a_damaged_recipe_is_named(content: bytes, tmp_path: Path) -> None:
         RunFolder.open(tmp_path / "r", RECIPE, resume=True)
     with pytest.raises(RunFolderError, match="damaged"):
         kept_recipe(tmp_path / "r")
+
+
+def test_the_recipe_is_kept_as_it_was_first_written(tmp_path: Path) -> None:
+    written = tmp_path / "recipe.toml"
+    folder = RunFolder.open(tmp_path / "r", RECIPE, resume=False)
+    for text in ("# why\nname = 'r'\n", "# edited before a resume\n"):
+        written.write_text(text)
+        folder.keep_source(written)
+    folder.close()
+    assert (tmp_path / "r" / "recipe.toml").read_text() == "# why\nname = 'r'\n"
