@@ -196,11 +196,12 @@ def tasks_check(
     seed: Seed = 1,
     options: DomainOptions = None,
     isolation: IsolationOption = "namespaces",
+    as_json: AsJson = False,
 ) -> None:
-    """Prove that gold scores 1, an empty reply 0, and equal seeds give equal tasks."""
+    """Prove that gold scores 1, that nothing, junk and hostile replies score 0, and that verdicts agree."""
     from burnish.commands.check_domain import check_domain
 
-    raise typer.Exit(check_domain(domain, n, seed, options or [], isolation))
+    raise typer.Exit(check_domain(domain, n, seed, options or [], isolation, as_json=as_json))
 
 
 @sandbox_app.command(name="doctor")
