@@ -2,7 +2,7 @@
 
 A family is a row of data: how to ask, how to answer, and what its parameters may be. A problem fixes
 the function's name, the names of its parameters, the constants and the wording, so that a family has
-hundreds of problems. Families are held out whole: `code_families_held_out` is for evaluation alone.
+hundreds of problems. Families are held out whole: `code_families_held_out*` are for evaluation alone.
 
 Decisions: the expected values come from the gold answer itself, which is our own text; the inputs
 are drawn again until neither a constant nor the unchanged input is right on more than half of them. The
@@ -21,6 +21,11 @@ from burnish.core.types import Json
 
 Kind = Literal["ints", "repeats", "words", "text", "mirror", "number", "natural", "long_number"]
 Values = Mapping[str, str | int]
+Variants = tuple[Values, ...]
+
+PARITY: Variants = ({"parity": "even", "bit": 0}, {"parity": "odd", "bit": 1})
+POWERS: Variants = ({"power": "square", "exponent": 2}, {"power": "cube", "exponent": 3})
+SIGNS: Variants = ({"side": "positive", "test": ">"}, {"side": "negative", "test": "<"})
 
 NUM_CALLS = 8
 MOST_DRAWS = 2_000
@@ -63,7 +68,7 @@ class Family:
     asks: tuple[str, ...]
     """Endings of "Write a Python function that ..."."""
     body: str
-    variants: tuple[Values, ...] = ({},)
+    variants: Variants = ({},)
     """Words and signs that go together, one set a problem."""
     constants: Mapping[str, range] | None = None
     has_empty: bool = True

@@ -1,8 +1,6 @@
 """The families that training never sees: near to the seen ones in length and means, other in what they ask."""
 
-from burnish.domains.code_families import Family
-
-PARITY = ({"parity": "even", "bit": 0}, {"parity": "odd", "bit": 1})
+from burnish.domains.code_families import PARITY, POWERS, Family
 
 FAMILIES = (
     Family(
@@ -82,7 +80,7 @@ FAMILIES = (
         takes=("ints",),
         asks=("returns a list with the {power} of each number in {a}",),
         body="return [x ** {exponent} for x in {a}]",
-        variants=({"power": "square", "exponent": 2}, {"power": "cube", "exponent": 3}),
+        variants=POWERS,
     ),
     Family(
         name="is_compare",

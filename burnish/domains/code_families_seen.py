@@ -1,8 +1,7 @@
 """The families that training uses; evaluation may use them too, tagged `seen_family`."""
 
-from burnish.domains.code_families import Family
+from burnish.domains.code_families import PARITY, POWERS, Family
 
-PARITY = ({"parity": "even", "bit": 0}, {"parity": "odd", "bit": 1})
 COMPARE = (
     {"more": "greater than", "word": "above", "sign": ">"},
     {"more": "less than", "word": "below", "sign": "<"},
@@ -276,7 +275,7 @@ FAMILIES = (
         takes=("ints",),
         asks=("returns the sum of the {power}s of the numbers in {a}",),
         body="return sum(x ** {exponent} for x in {a})",
-        variants=({"power": "square", "exponent": 2}, {"power": "cube", "exponent": 3}),
+        variants=POWERS,
     ),
     Family(
         name="every_nth",

@@ -1,0 +1,107 @@
+"""More families that training uses: texts and lists of words."""
+
+from burnish.domains.code_families import Family
+
+FAMILIES = (
+    Family(
+        name="text_length",
+        functions=("text_length", "num_characters", "length_of"),
+        takes=("text",),
+        asks=("returns the number of characters in {a}", "returns the length of the string {a}"),
+        body="return len({a})",
+    ),
+    Family(
+        name="first_word",
+        functions=("first_word", "get_first_word", "opening_word"),
+        takes=("text",),
+        asks=("returns the first word of {a}",),
+        body="return {a}.split()[0]",
+        has_empty=False,
+    ),
+    Family(
+        name="surround",
+        functions=("surround", "put_in_{label}", "wrap"),
+        takes=("text",),
+        asks=('returns {a} with "{left}" before it and "{right}" after it',),
+        body='return "{left}" + {a} + "{right}"',
+        variants=(
+            {"label": "brackets", "left": "[", "right": "]"},
+            {"label": "angles", "left": "<", "right": ">"},
+            {"label": "stars", "left": "*", "right": "*"},
+        ),
+    ),
+    Family(
+        name="add_ending",
+        functions=("add_ending", "end_all_with", "append_to_each"),
+        takes=("words",),
+        asks=('returns a list of the strings in {a}, each with "{tail}" added at its end',),
+        body='return [w + "{tail}" for w in {a}]',
+        variants=tuple({"tail": tail} for tail in ("!", "?", "s", "ing", ".")),
+    ),
+    Family(
+        name="split_words",
+        functions=("split_words", "word_list", "to_words"),
+        takes=("text",),
+        asks=("returns the list of words in {a}", "splits {a} into a list of words"),
+        body="return {a}.split()",
+    ),
+    Family(
+        name="reverse_text",
+        functions=("reverse_text", "text_backwards", "flip_text"),
+        takes=("text",),
+        asks=("returns the string {a} backwards", "returns {a} with its characters in reverse order"),
+        body="return {a}[::-1]",
+    ),
+    Family(
+        name="count_vowels",
+        functions=("count_vowels", "num_vowels", "vowels_in"),
+        takes=("text",),
+        asks=("returns how many characters of {a} are one of a, e, i, o, u", "counts the vowels in {a}"),
+        body='return sum(1 for c in {a} if c in "aeiou")',
+    ),
+    Family(
+        name="longest_word",
+        functions=("longest_word", "find_longest", "longest"),
+        takes=("words",),
+        asks=("returns the longest string in {a}, the first of them if there are several",),
+        body="return max({a}, key=len)",
+        has_empty=False,
+    ),
+    Family(
+        name="remove_spaces",
+        functions=("remove_spaces", "without_spaces", "squeeze"),
+        takes=("text",),
+        asks=("returns {a} without spaces", "removes all spaces from {a}"),
+        body='return {a}.replace(" ", "")',
+    ),
+    Family(
+        name="total_length",
+        functions=("total_length", "sum_of_lengths", "all_characters"),
+        takes=("words",),
+        asks=("returns the sum of the lengths of the strings in {a}",),
+        body="return sum(len(w) for w in {a})",
+    ),
+    Family(
+        name="contains_letter",
+        functions=("contains_{c}", "has_{c}", "includes_{c}"),
+        takes=("text",),
+        asks=('returns True if "{c}" occurs in {a} and False otherwise',),
+        body='return "{c}" in {a}',
+        variants=tuple({"c": letter} for letter in "bcdgmy"),
+    ),
+    Family(
+        name="keep_containing",
+        functions=("words_with_{c}", "keep_with_{c}", "having_{c}"),
+        takes=("words",),
+        asks=('returns the strings in {a} that contain "{c}"',),
+        body='return [w for w in {a} if "{c}" in w]',
+        variants=tuple({"c": letter} for letter in "aenort"),
+    ),
+    Family(
+        name="acronym",
+        functions=("acronym", "join_initials", "letters_in_one"),
+        takes=("words",),
+        asks=("returns one string of the first letters of the strings in {a}",),
+        body='return "".join(w[0] for w in {a})',
+    ),
+)
