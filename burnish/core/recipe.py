@@ -63,6 +63,8 @@ class TaskEntry(Strict):
     """Share of training prompts, relative to the other entries."""
     num_eval: int = Field(default=200, ge=1)
     """How many held-out tasks an evaluation uses."""
+    when_check_fails: Literal["refuse", "train_anyway"] = "refuse"
+    """Where these tasks fail the check that comes before training: refuse to start, or say so and train on them."""
     options: dict[str, JsonValue] = {}
 
     @property

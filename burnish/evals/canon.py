@@ -57,6 +57,8 @@ class Extent:
     """How far a check goes; the attacks cost most."""
 
     num_attacked: int = 2
+    is_brief: bool = False
+    """Whether to try the short list of hostile replies only."""
     with_slow: bool = True
     """Whether to try what runs into limits of time on purpose."""
     is_isolated: bool = True
@@ -208,7 +210,9 @@ def _attacks(tasks: Sequence[Task], extent: Extent) -> list[Trial]:
         Trial(task=task, what=f"hostile: {one.name}", reply=one.reply, floor=one.honest)
         for task in tasks
         for one in replies(task)
-        if (extent.with_slow or not one.is_slow) and (extent.is_isolated or not one.needs_isolation)
+        if (one.is_brief or not extent.is_brief)
+        and (extent.with_slow or not one.is_slow)
+        and (extent.is_isolated or not one.needs_isolation)
     ]
 
 

@@ -5,7 +5,8 @@ that of `honest`, the plain answer that the reply carries along (a solution that
 wanted, with or without tricks around it; empty where it carries none).
 
 Decisions: code defines the function that the task's gold defines, so that it comes as far as an honest solution
-would. `is_slow` marks what runs into a limit of time on purpose, `needs_isolation` what only a sandbox ends.
+would. `is_slow` marks what runs into a limit of time on purpose, `needs_isolation` what only a sandbox
+ends, `is_brief` the short list that is tried before each training.
 Nothing here writes a kernel setting, reaches a process that it did not start, or would fill a real disk.
 Covered: text, JSON, Python. Not covered: attacks on files that a task declares as its result.
 """
@@ -25,6 +26,7 @@ class Hostile:
     name: str
     reply: str
     honest: str = ""
+    is_brief: bool = False
     is_slow: bool = False
     needs_isolation: bool = False
 
@@ -33,11 +35,12 @@ def replies(task: Task) -> list[Hostile]:
     """All hostile replies to a task."""
     found = FUNCTION.search(task.gold or "")
     name = found.group(1) if found else "solution"
-    return [Hostile(name=title, reply=text) for title, text in TEXTS.items()] + [
+    return [Hostile(name=title, reply=text, is_brief=title in BRIEF) for title, text in TEXTS.items()] + [
         Hostile(
             name=title,
             reply=_block(snippet, name),
             honest=_block(f"def NAME(*a):\n    return {value}", name) if value else "",
+            is_brief=title in BRIEF,
             is_slow=title in SLOW,
             needs_isolation=title in UNCONTAINED,
         )
@@ -216,3 +219,22 @@ SNIPPETS: dict[str, tuple[str, str]] = {
 
 SLOW = frozenset({"spin", "fork without end", "count for ever"})
 UNCONTAINED = frozenset({"fork without end", "leave a daemon", "answer once more from a child"})
+BRIEF = frozenset(
+    {
+        "a verdict",
+        "a claim",
+        "every label",
+        "every digit",
+        "an empty object",
+        "a wildcard",
+        "brackets without end",
+        "a tower of powers",
+        "an expression that leaves",
+        "leave at once",
+        "a number equal to all",
+        "patch the writer",
+        "write answers under ids found in frames",
+        "write the score and leave",
+    }
+)
+"""One of each kind."""

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from rich.console import Console
+
 from burnish.core import plugins
 from burnish.core.config import Strict, validate
 from burnish.core.recipe import Recipe
@@ -9,6 +11,7 @@ from burnish.core.seeds import derive
 from burnish.models.load import check_name
 from burnish.rollout.mixture import Mixture, Source, held_out
 from burnish.stages.session import open_sources
+from burnish.stages.task_check import refuse_unproven
 from burnish.stages.terminal import terminal
 
 
@@ -32,13 +35,27 @@ def open_stages(recipe: Recipe) -> list[StagePlugin]:
     return opened
 
 
+def trains(stages: list[StagePlugin]) -> bool:
+    """Whether a stage of the recipe changes weights."""
+    return any(hasattr(plugin.module, "TRAINS") for plugin in stages)
+
+
+def prove_tasks(recipe: Recipe, stages: list[StagePlugin]) -> None:
+    """Before a run that trains: `ConfigError` if a task set of it fails its check and is not forced by name."""
+    if trains(stages):
+        sources = open_sources(recipe.tasks, recipe.sandbox, Console(quiet=True))  # the run says what it leaves out
+        refuse_unproven(recipe, sources, terminal(stderr=True))
+
+
 def check_recipe(recipe: Recipe) -> dict[str, Any]:
     """Return the resolved recipe, all defaults filled in; `ConfigError` at the first fault."""
     plugins.load("engine", recipe.engine.use)
     check_name(recipe.model.name)
     opened = open_stages(recipe)
     sources = open_sources(recipe.tasks, recipe.sandbox, terminal(stderr=True))
-    _check_tasks(recipe, sources, trains=any(hasattr(plugin.module, "TRAINS") for plugin in opened))
+    _check_tasks(recipe, sources, trains=trains(opened))
+    if trains(opened):
+        refuse_unproven(recipe, sources, terminal(stderr=True))
     stages = [
         {"use": stage["use"], **plugin.config.model_dump(mode="json")}
         for stage, plugin in zip(recipe.stages, opened, strict=True)

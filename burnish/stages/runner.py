@@ -5,7 +5,7 @@ from typing import Any
 
 from burnish.core.recipe import Recipe
 from burnish.stages import training
-from burnish.stages.check import open_stages
+from burnish.stages.check import open_stages, prove_tasks
 from burnish.stages.session import Session, open_session
 from burnish.stages.terminal import terminal
 
@@ -16,6 +16,7 @@ EXIT_HELD = 1
 def run_recipe(recipe: Recipe, runs: Path, *, resume: bool, source: Path | None = None) -> int:
     """Run all stages; return 0 if the gate promoted (or there is none), 1 if it held. `source` is the recipe's file."""
     stages = open_stages(recipe)
+    prove_tasks(recipe, stages)
     with open_session(recipe, runs, resume=resume, console=terminal()) as session:
         if source:
             session.folder.keep_source(source)
