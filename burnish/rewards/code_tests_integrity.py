@@ -8,13 +8,16 @@ the look, or change this very check.
 """
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter, is_
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 WATCHED: Final = (
-    "builtins", "_pytest", "pytest", "pluggy", "unittest", "burnish", "operator", "math", "functools", "inspect",
-    "json", "contextlib", "importlib", "_frozen_importlib", "_frozen_importlib_external",
+    "builtins", "operator", "math", "json", "_pytest.config", "_pytest.fixtures", "_pytest.main", "_pytest.nodes",
+    "_pytest.outcomes", "_pytest.python", "_pytest.python_api", "_pytest.raises", "_pytest.reports", "_pytest.runner",
+    "_pytest.skipping", "_pytest.unittest", "pluggy._callers", "pluggy._hooks", "pluggy._manager", "pluggy._execution",
+    "pluggy._caller", "unittest.case", "unittest.loader", "unittest.result", "unittest.suite", "unittest.util",
 )  # fmt: skip
 KEPT: Final = (FunctionType, BuiltinFunctionType, type, classmethod, staticmethod, property)
 
@@ -23,39 +26,36 @@ class Watch:
     """What the machinery was made of when this was made."""
 
     def __init__(self, hooks: Iterable[Any] = ()) -> None:
-        self._places: list[tuple[str, Mapping[str, Any], dict[str, Any]]] = []
-        self._codes: list[tuple[str, FunctionType, tuple[object, ...]]] = []
-        seen: set[int] = set()
-        for name, module in [*sys.modules.items(), *_hidden.items()]:
-            if name.partition(".")[0] in WATCHED and type(module) is ModuleType:
-                self._keep(name, vars(module), seen, name.partition(".")[0])
+        self._places: list[tuple[str, Callable[[str], object], tuple[str, ...], tuple[object, ...]]] = []
+        functions: list[FunctionType] = []
+        for name, module in [*((one, sys.modules.get(one)) for one in WATCHED), *_hidden.items()]:
+            if module is not None:
+                self._keep(name, vars(module), functions)
+        self._functions = tuple(functions)
+        self._codes, self._defaults = tuple(map(_code, functions)), tuple(map(_defaults, functions))
         self._hooks = [(hook, [one.function for one in hook.get_hookimpls()]) for hook in hooks]
 
     def changed(self) -> str:
         """Name one thing that is no longer what it was; empty if none is."""
-        for name, place, kept in self._places:
-            for key, value in kept.items():
-                if place.get(key, _GONE) is not value:
-                    return f"{name}.{key}"
-        for name, function, parts in self._codes:
-            if any(now is not then for now, then in zip(_parts(function), parts, strict=True)):
-                return name
+        for name, look_up, keys, values in self._places:
+            if not all(map(is_, map(look_up, keys), values)):
+                return next(f"{name}.{key}" for key, one in zip(keys, values, strict=True) if look_up(key) is not one)
+        for part, kept in ((_code, self._codes), (_defaults, self._defaults)):
+            if not all(map(is_, map(part, self._functions), kept)):
+                return "the code of a function of the runner's"
         for hook, functions in self._hooks:
             if [one.function for one in hook.get_hookimpls()] != functions:
                 return f"the hook {hook.name}"
         return "sys.settrace or sys.setprofile" if sys.gettrace() or sys.getprofile() else ""
 
-    def _keep(self, name: str, place: Mapping[str, Any], seen: set[int], top: str) -> None:
+    def _keep(self, name: str, place: Mapping[str, Any], functions: list[FunctionType]) -> None:
         kept = {key: value for key, value in place.items() if isinstance(value, KEPT)}
-        self._places.append((name, place, kept))
+        self._places.append((name, place.get, tuple(kept), tuple(kept.values())))
         for key, value in kept.items():
-            if id(value) in seen:
-                continue
-            seen.add(id(value))
             if isinstance(value, FunctionType):
-                self._codes.append((f"{name}.{key}", value, _parts(value)))
-            elif isinstance(value, type) and value.__module__.partition(".")[0] == top:
-                self._keep(f"{name}.{key}", vars(value), seen, top)
+                functions.append(value)
+            elif isinstance(value, type) and value.__module__ == name and name != "builtins":
+                self._keep(f"{name}.{key}", vars(value), functions)
 
 
 def hide_ourselves() -> None:
@@ -64,9 +64,6 @@ def hide_ourselves() -> None:
         _hidden[name] = sys.modules.pop(name)
 
 
-def _parts(function: FunctionType) -> tuple[object, ...]:
-    return function.__code__, function.__defaults__, function.__kwdefaults__
-
-
-_GONE: Final = object()
+_code: Final = attrgetter("__code__")
+_defaults: Final = attrgetter("__defaults__")
 _hidden: Final[dict[str, ModuleType]] = {}

@@ -77,7 +77,7 @@ def _brief(value: object) -> str:
 
 
 class _Hardened(ast.NodeTransformer):
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:  # noqa: N802 - ast's own name
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
         test = node.test
         if node.msg is None and isinstance(test, ast.Compare) and [type(op) for op in test.ops] == [ast.Eq]:
             sides = [self.visit(test.left), self.visit(test.comparators[0])]
@@ -87,7 +87,7 @@ class _Hardened(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802 - ast's own name
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.NotEq):
             return node

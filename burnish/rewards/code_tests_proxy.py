@@ -185,6 +185,7 @@ class Remote:
         self._ask("set", value, name=name)
 
     def __call__(self, *arguments: object, **named: object) -> Any:
+        """Call it over there."""
         return self._ask("call", *arguments, named=named)
 
     def __instancecheck__(self, instance: object) -> bool:

@@ -18,7 +18,10 @@ from burnish.rewards.code_tests_integrity import Watch
 from burnish.rewards.code_tests_loader import TestModules, module_name
 from burnish.rewards.code_tests_session import LONGEST_MESSAGE, Emit, Plan
 
-UNUSED_PLUGINS: Final = "cacheprovider pastebin junitxml doctest stepwise setuponly setupplan faulthandler".split()
+UNUSED_PLUGINS: Final = (
+    "cacheprovider pastebin junitxml doctest stepwise setuponly setupplan faulthandler unraisableexception "
+    "threadexception legacypath"
+).split()
 
 
 def run(plan: Plan, emit: Emit) -> None:
@@ -26,7 +29,17 @@ def run(plan: Plan, emit: Emit) -> None:
     sys.meta_path.insert(0, TestModules(plan.codes, plan.folder))
     files = [name for name in plan.codes if any(one.startswith(f"{name}::") for one in plan.wanted)]
     arguments = ["-c", os.devnull, f"--rootdir={plan.folder}", f"--confcutdir={plan.folder}", "--noconftest"]
-    arguments += ["--capture=no", "--assert=plain", "-q", "--no-header", "--no-summary", "-p", "no:terminalreporter"]
+    arguments += [
+        "--capture=no",
+        "--assert=plain",
+        "--tb=line",
+        f"--basetemp={plan.folder}/tmp",
+        "-q",
+        "--no-header",
+        "--no-summary",
+        "-p",
+        "no:terminalreporter",
+    ]
     for name in UNUSED_PLUGINS:
         arguments += ["-p", f"no:{name}"]
     for name in plan.plugins:

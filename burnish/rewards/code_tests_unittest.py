@@ -77,7 +77,7 @@ class _UnittestResult(unittest.TestResult):
     def addError(self, test: Any, err: Any) -> None:  # noqa: N802
         self._said.append(("failed", f"{err[0].__name__}: {err[1]}"[:LONGEST_MESSAGE]))
 
-    addFailure = addError  # noqa: N815
+    addFailure = addError
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
         if err is not None:

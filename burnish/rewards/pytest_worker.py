@@ -87,7 +87,7 @@ def main(run_tests: Runner) -> None:
 def _stage(work: Any) -> str:
     """Make the folder that stands for the tests': empty files, since pytest wants some, and the tests' data."""
     folder = tempfile.mkdtemp(prefix="tests-")
-    files = {name: b"" for name in work["tests"]} | {name: bytes.fromhex(text) for name, text in work["data"].items()}
+    files = dict.fromkeys(work["tests"], b"") | {name: bytes.fromhex(text) for name, text in work["data"].items()}
     for name, content in files.items():
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
