@@ -16,13 +16,10 @@ families, `"eval"` half from seen and half from held-out ones, tagged `seen_fami
 Covered: functions of numbers, lists of numbers, strings. Not covered: classes, several files.
 """
 
-import json
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from random import Random
 
 from burnish.core.errors import ConfigError
@@ -31,17 +28,21 @@ from burnish.core.types import Json, Limits, Message, Split, Task, Verdict
 from burnish.domains import Options, task_id
 from burnish.domains.code_families import Family, Problem, draw
 from burnish.domains.code_families_held_out import FAMILIES as HELD_OUT
+from burnish.domains.code_families_held_out_more import FAMILIES as MORE_HELD_OUT
 from burnish.domains.code_families_seen import FAMILIES as SEEN
-from burnish.domains.code_verdict import judge, nothing
-from burnish.sandbox import Box, Job, ResourceLimits
+from burnish.domains.code_families_seen_numbers import FAMILIES as SEEN_NUMBERS
+from burnish.domains.code_families_seen_texts import FAMILIES as SEEN_TEXTS
+from burnish.domains.code_verdict import JOB_LIMITS, code_task
+from burnish.rewards.code_value import nothing
+from burnish.rewards.code_value import verify as run_and_compare
+from burnish.sandbox import Box
 
-EVAL_FAMILIES: Mapping[str, tuple[Family, ...]] = {"held_out": HELD_OUT, "seen": SEEN}
+EVAL_FAMILIES: Mapping[str, tuple[Family, ...]] = {
+    "held_out": HELD_OUT + MORE_HELD_OUT,
+    "seen": SEEN + SEEN_NUMBERS + SEEN_TEXTS,
+}
 EVAL_CHOICES = ("mixed", "held_out", "seen")
 LONGEST_REPLY = 20_000
-
-WORKER = Path(__file__).with_name("code_worker.py").read_text(encoding="utf-8")
-# A hang spends its processor time; the wall is far off, so that a busy machine never looks like a hang.
-JOB_LIMITS = ResourceLimits(wall_s=15.0, cpu_s=1.0, memory_mb=256, num_processes=8, output_bytes=1 << 18)
 
 FENCED = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\n(.*?)(?:^[ \t]*+```|\Z)", re.DOTALL | re.MULTILINE)
 CODE_LINE = re.compile(r"(def |async def |class |import |from |@)")
@@ -88,10 +89,7 @@ class Code:
         source = find_code(reply)
         if not re.search(rf"\b{function}\b", source):
             return nothing(f"no function {function!r} in the reply")
-        ids = [secrets.token_hex(8) for _ in calls]
-        work = {"source": source, "function": function, "calls": list(zip(ids, calls, strict=True))}
-        job = Job(source=WORKER, stdin=json.dumps(work).encode(), preload=("json",), limits=JOB_LIMITS)
-        return judge(await box.run(job), ids, function, calls, expected)
+        return await run_and_compare(code_task(function, calls, expected), source, box)
 
 
 def load(argument: str, options: Options) -> Code:
