@@ -13,14 +13,22 @@ from types import ModuleType
 
 from burnish.core.errors import ConfigError
 
-HOOKS = {"domains": "load", "objectives": "loss", "stages": "run", "engine": "open_engine"}
+HOOKS = {
+    "domains": "load",
+    "objectives": "loss",
+    "stages": "run",
+    "engine": "open_engine",
+    "backends": "open_backend",
+}
+FOLDERS = {"backends": "sandbox/backends"}
+"""Where a kind lies that has no folder of its own name."""
 
 
 def names(kind: str) -> list[str]:
     """List the plugins that ship in a folder, sorted."""
-    folder = Path(__file__).parent.parent / kind
     hook = re.compile(rf"^(async )?def {HOOKS[kind]}\b", re.MULTILINE)
-    return sorted(p.stem for p in folder.glob("*.py") if hook.search(p.read_text(encoding="utf-8")))
+    files = [path for path in _folder(kind).glob("*.py") if path.stem != "__init__"]
+    return sorted(path.stem for path in files if hook.search(path.read_text(encoding="utf-8")))
 
 
 def load(kind: str, name: str) -> ModuleType:
@@ -30,15 +38,19 @@ def load(kind: str, name: str) -> ModuleType:
     known = names(kind)
     if name not in known:
         raise ConfigError(f"no plugin {name!r} in {kind}; there are: {', '.join(known)}")
-    return importlib.import_module(f"burnish.{kind}.{name}")
+    return importlib.import_module(f"burnish.{FOLDERS.get(kind, kind).replace('/', '.')}.{name}")
 
 
 def docstring(kind: str, name: str) -> str:
     """Read a plugin's module docstring, without importing one that ships here."""
     if "." in name or name not in names(kind):
         return load(kind, name).__doc__ or ""
-    path = Path(__file__).parent.parent / kind / f"{name}.py"
+    path = _folder(kind) / f"{name}.py"
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def _folder(kind: str) -> Path:
+    return Path(__file__).parent.parent / FOLDERS.get(kind, kind)
 
 
 def _load_outside(kind: str, name: str) -> ModuleType:
