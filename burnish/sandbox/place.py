@@ -20,6 +20,9 @@ Guarantee = Literal["files", "network", "kernel", "processes", "memory", "disk",
 tracing, no new privilege; `processes`: all die at the end, and only so many; `memory`, `disk`, `output`: the limits
 hold for the whole tree; `snapshots`: `snapshot` and `restore` work; `shell`: `open_shell` works."""
 
+ReplyEnding = Literal["exited", "timed_out", "over_output", "interrupted", "running", "shell_ended"]
+Change = Literal["added", "changed", "deleted"]
+
 ISOLATED: frozenset[Guarantee] = frozenset({"files", "network", "kernel", "processes", "memory", "disk", "output"})
 """What code of a model must not run without."""
 
@@ -74,6 +77,67 @@ class Place(Protocol):
 
     async def stop(self) -> None:
         """Kill everything and leave nothing; safe to call twice."""
+        ...
+
+
+class Workspace(Place, Protocol):
+    """A place whose snapshots are a tree, and in which shells stay open."""
+
+    async def fork(self, snapshot: str) -> "Workspace":
+        """Start a second place from a snapshot; neither sees what the other does from then on."""
+        ...
+
+    async def diff(self, old: str | None = None, new: str | None = None) -> Mapping[str, Change]:
+        """Say which files, by path below `/work`, differ from `old` (or the start) to `new` (or now)."""
+        ...
+
+    async def open_shell(self, *, strips_ansi: bool = True, rows: int = 40, columns: int = 120) -> "Shell":
+        """Start a shell on a terminal of its own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a command in a shell gave. `output` has its middle cut if it `was_truncated`; `page` gives the rest.
+
+    `interrupted` is one that Ctrl-C ended, asked for by `interrupt`; `running` one that was left to go on.
+    `has_new_shell`: nothing but a new shell, in the old folder with the first environment, could end the command.
+    """
+
+    output: str
+    exit_code: int | None
+    cwd: str
+    ending: ReplyEnding
+    was_truncated: bool = False
+    has_new_shell: bool = False
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether its time ran out."""
+        return self.ending == "timed_out"
+
+
+class Shell(Protocol):
+    """A shell that keeps its folder and environment between commands; one command at a time."""
+
+    async def send(self, command: str, timeout_s: float = 60.0, *, keeps_running: bool = False) -> Reply:
+        """Run a command to its end; past its time it is interrupted, then killed, or left to run."""
+        ...
+
+    async def type(self, text: str, timeout_s: float = 60.0, *, keeps_running: bool = False) -> Reply:
+        """Type into the command that runs, and wait on for its end."""
+        ...
+
+    async def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        ...
+
+    def page(self, start: int, num_bytes: int) -> bytes:
+        """Read from what is kept of the last command's output, byte for byte."""
+        ...
+
+    async def close(self) -> None:
+        """End the shell and what has its terminal; safe to call twice."""
         ...
 
 

@@ -1,0 +1,410 @@
+"""The keeper of places: pid 1 of a PID namespace around all of its rooms, the only one that mounts.
+
+It takes orders as JSON over one socket, each answered by id, and executes nothing of its own: it only forks.
+It holds the rights to mount and to change users within its user namespace alone; on the host it is a user
+without any. Nothing in a room shares a PID namespace, a mount or a socket with it, and it believes nothing
+that comes from one: paths are walked without following links, and every name that it mounts is its own.
+
+A fork is a second room on the first one's frozen layers, with a disk and limits of its own. Layers that no
+room and no snapshot of a living room needs are removed when a room closes.
+
+Covered: memory of each room, looked at every 25 ms; the largest processes die until the rest fit.
+Not covered: CPU time of a whole tree (each process has RLIMIT_CPU); cgroups.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from burnish.sandbox.inside import census, files, kernel, layers, mounts, room, seccomp
+
+READY: Final = b"ready"
+MAX_ORDER_BYTES: Final = 1 << 16
+MAX_FDS: Final = 8
+LOOK_EVERY_MS: Final = 25
+MAX_FROZEN: Final = 24
+IN_ORDER: Final = "@"  # the order itself is in the first descriptor
+
+
+@dataclass(slots=True, kw_only=True)
+class Task:
+    """A child whose end the outside waits for."""
+
+    pid: int
+    pidfd: int
+    number: int
+    room: str
+    ran_out_of_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A chain to go back to, the mode of its top folder, and the room that it dies with."""
+
+    chain: list[str]
+    mode: int
+    owner: str
+
+
+class Keeper:
+    """The state of one keeper."""
+
+    def __init__(self, control: socket.socket, chain: list[str], in_user_mode: bool) -> None:
+        self._control = control
+        self._start = Snapshot(chain=chain, mode=0o755, owner="")
+        self._in_user_mode = in_user_mode
+        self._filter = seccomp.build()
+        self._rooms: dict[str, room.Room] = {}
+        self._stores: set[str] = set()
+        self._snapshots: dict[str, Snapshot] = {}
+        self._num_snapshots = 0
+        self._tasks: dict[int, Task] = {}
+        self._terminals: dict[int, int] = {}
+        self._poll = select.poll()
+        self._poll.register(control, select.POLLIN)
+
+    def serve(self) -> NoReturn:
+        """Take orders until the outside hangs up."""
+        while True:
+            is_watching = any(each.is_watched for each in self._rooms.values())
+            ready = self._poll.poll(LOOK_EVERY_MS if is_watching else None)
+            for fd, _ in ready:
+                if fd == self._control.fileno():
+                    self._take_order()
+            self._reap()
+            for each in self._rooms.values():
+                if each.is_watched:
+                    self._look(each)
+
+    def _take_order(self) -> None:
+        message, fds, _, _ = socket.recv_fds(self._control, MAX_ORDER_BYTES, MAX_FDS)
+        if not message:
+            os._exit(0)
+        if message == IN_ORDER.encode():
+            with open(fds.pop(0), "rb") as file:
+                message = file.read()
+        order = json.loads(message)
+        number = order.pop("id")
+        handle: Callable[..., dict[str, Any] | None] = getattr(self, f"do_{order.pop('do')}")
+        try:
+            answer = handle(number=number, fds=fds, **order)
+        except (OSError, ValueError, KeyError) as error:
+            answer = dict[str, Any](error=f"{type(error).__name__}: {error}")
+        finally:
+            for fd in fds:
+                os.close(fd)
+        if answer is not None:
+            opened: list[int] = answer.pop("fds", [])
+            self._say(number, answer, opened)
+            for fd in opened:
+                os.close(fd)
+
+    def _say(self, number: int, answer: dict[str, Any], fds: list[int] | None = None) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            socket.send_fds(self._control, [json.dumps({"id": number, **answer}).encode()], fds or [])
+
+    # Rooms
+
+    def do_open(self, *, name: str, limits: dict[str, Any], snapshot: str | None, **_: object) -> dict[str, Any]:
+        """Open a room on the start, or on a snapshot."""
+        base = self._snapshot(snapshot)
+        made = room.Room(
+            name=name, limits=room.Limits(**limits), in_user_mode=self._in_user_mode, chain=list(base.chain)
+        )
+        room.make_store(made)
+        self._stores.add(name)
+        room.lay(made, base.mode)
+        room.open_room(made, self._filter)
+        self._rooms[name] = made
+        return {}
+
+    def do_close(self, *, name: str, **_: object) -> dict[str, Any]:
+        """Kill all in a room, and forget it with its snapshots."""
+        closed = self._rooms.pop(name)
+        self._empty(closed)
+        self._snapshots = {key: each for key, each in self._snapshots.items() if each.owner != name}
+        self._drop_unused()
+        return {}
+
+    def do_restore(self, *, name: str, snapshot: str, **_: object) -> dict[str, Any]:
+        """Kill all in a room and start it anew on a snapshot."""
+        base, restored = self._snapshot(snapshot), self._rooms[name]
+        self._empty(restored)
+        restored.chain = list(base.chain)
+        room.lay(restored, base.mode)
+        room.open_room(restored, self._filter)
+        self._drop_unused()
+        return {}
+
+    def _snapshot(self, name: str | None) -> Snapshot:
+        return self._start if name is None else self._snapshots[name]
+
+    def _empty(self, emptied: room.Room) -> None:
+        signal.pidfd_send_signal(emptied.holder_fd, signal.SIGKILL)
+        self._reap(until=emptied.holder)
+        for fd in (emptied.holder_fd, *emptied.fds.values()):
+            os.close(fd)
+        emptied.is_watched = False
+        kernel.unmount(emptied.live)
+        gone = {"tmp", "shm", "w", "live"} | ({"u"} if emptied.upper not in self._layers_in_use() else set())
+        for kind in gone:
+            layers.remove(f"{emptied.store}/{kind}{emptied.top}", emptied.store)
+
+    def _layers_in_use(self) -> set[str]:
+        chains = [each.chain for each in (*self._rooms.values(), *self._snapshots.values())]
+        return {layer for chain in chains for layer in chain}
+
+    def _drop_unused(self) -> None:
+        used = self._layers_in_use() | {each.upper for each in self._rooms.values()}
+        for store in sorted(self._stores):
+            frozen = [f"/store/{store}/{name}" for name in os.listdir(f"/store/{store}") if name[0] in "um"]
+            for layer in frozen:
+                if layer not in used:
+                    layers.remove(layer, f"/store/{store}")
+            if store not in self._rooms and not used.intersection(frozen):
+                kernel.unmount(f"/store/{store}")
+                os.rmdir(f"/store/{store}")
+                self._stores.discard(store)
+
+    # Snapshots
+
+    def do_snapshot(self, *, name: str, idle: list[int], **_: object) -> dict[str, Any]:
+        """Keep the tree: freeze its layer if nothing but idle shells lives, or copy it while all stand still."""
+        kept = self._rooms[name]
+        idle_pids = {self._tasks[number].pid for number in idle if number in self._tasks}
+        is_quiet = len(kept.pids()) == len(idle_pids)
+        has_moved = False
+        if os.listdir(kept.upper):
+            has_moved = is_quiet and self._freeze(kept)
+            chain = kept.chain if has_moved else [*kept.chain, self._copy_still(kept)]
+        else:
+            chain = kept.chain
+        self._num_snapshots += 1
+        key = f"{name}-{self._num_snapshots}"
+        mode = stat.S_IMODE(os.lstat(kept.upper).st_mode)
+        self._snapshots[key] = Snapshot(chain=list(chain), mode=mode, owner=name)
+        return {"snapshot": key, "has_moved": has_moved}
+
+    def _freeze(self, kept: room.Room) -> bool:
+        old_live, old_work = kept.live, f"{kept.store}/w{kept.top}"
+        flags = kernel.MS_REMOUNT | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
+        try:
+            kernel.mount("none", old_live, None, flags)
+        except OSError:
+            return False  # somebody holds a file open for writing
+        mode = stat.S_IMODE(os.lstat(kept.upper).st_mode)
+        kept.chain = self._shortened(kept, [*kept.chain, kept.upper])
+        for kind in ("tmp", "shm"):
+            os.rename(f"{kept.store}/{kind}{kept.top}", f"{kept.store}/{kind}{kept.top + 1}")
+        room.lay(kept, mode)
+        room.swap_work(kept)
+        kernel.unmount(old_live)
+        os.rmdir(old_live)
+        with contextlib.suppress(OSError):  # still in use by whoever has its folder as its own
+            layers.remove(old_work, kept.store)
+        return True
+
+    def _shortened(self, kept: room.Room, chain: list[str]) -> list[str]:
+        frozen = [layer for layer in chain if layer.startswith("/store/")]
+        if len(frozen) <= MAX_FROZEN:
+            return chain
+        merged = f"{kept.store}/m{kept.top}"
+        os.mkdir(merged)
+        layers.merge(frozen, merged)
+        return [*(layer for layer in chain if layer not in frozen), merged]
+
+    def _copy_still(self, kept: room.Room) -> str:
+        copied = f"{kept.store}/u{kept.top}c{self._num_snapshots}"
+        os.mkdir(copied)
+        self._signal_all(kept, signal.SIGSTOP)
+        try:
+            census.wait_for_standstill(kept)
+            layers.copy(kept.upper, copied)
+        except OSError:
+            layers.remove(copied, kept.store)
+            raise
+        finally:
+            self._signal_all(kept, signal.SIGCONT)
+        return copied
+
+    def _signal_all(self, target: room.Room, number: int) -> None:
+        child = self._fork_into(target, lambda: os.kill(-1, number))
+        self._reap(until=child)
+
+    def _fork_into(self, target: room.Room, work: Callable[[], None]) -> int:
+        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        mounts.enter(target.fds["pid"], kernel.CLONE_NEWPID)
+        try:
+            child = os.fork()
+            if child == 0:
+                with contextlib.suppress(OSError):
+                    work()
+                os._exit(0)
+        finally:
+            mounts.enter(own, kernel.CLONE_NEWPID)
+            os.close(own)
+        return child
+
+    def do_diff(self, *, number: int, fds: list[int], old: str | None, new: str | None, **_: object) -> None:
+        """Compare two snapshots in a child; what it finds goes into the descriptor, as JSON."""
+        before, after = self._snapshot(old).chain, self._snapshot(new).chain
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                _compare(before, after, fds[0])
+                code = 0
+            finally:
+                os._exit(code)
+        self._follow(child, number, "")
+
+    # What runs
+
+    def do_run(
+        self, *, number: int, fds: list[int], name: str, argv: list[str], cwd: str, env: dict[str, str], cpu_s: float,
+        **_: object,
+    ) -> None:  # fmt: skip
+        """Start a command; its end is the answer."""
+        order = room.Launch(argv=argv, cwd=cwd, env=env, cpu_s=cpu_s, fds=fds)
+        self._follow(room.launch(self._rooms[name], order, self._filter), number, name)
+
+    def do_shell(
+        self, *, number: int, fds: list[int], name: str, argv: list[str], cwd: str, env: dict[str, str], cpu_s: float,
+        rows: int, columns: int, **_: object,
+    ) -> None:  # fmt: skip
+        """Start a shell on a terminal of its own; the first answer carries that, the second is its end."""
+        opened = self._rooms[name]
+        far, near = mounts.open_terminal(opened.fds["pts"])
+        try:
+            room.prepare_terminal(near, rows, columns)
+            stdio = [fds[0], near, near, *fds[1:]]
+            order = room.Launch(argv=argv, cwd=cwd, env=env, cpu_s=cpu_s, fds=stdio, terminal=near)
+            task = self._follow(room.launch(opened, order, self._filter), number, name)
+            self._terminals[number] = os.dup(far)
+            self._say(number, {"started": True}, [far, task.pidfd])
+        finally:
+            os.close(far)
+            os.close(near)
+
+    def do_kill(self, *, task: int, **_: object) -> dict[str, Any]:
+        """Kill a command and all that descends from it or belongs to its session."""
+        found = self._tasks.get(task)
+        if found is not None:
+            census.kill_tree(found.pid)
+        return {}
+
+    def do_kill_foreground(self, *, task: int, **_: object) -> dict[str, Any]:
+        """Kill the group that has a shell's terminal, unless it is the shell itself."""
+        found, far = self._tasks.get(task), self._terminals.get(task)
+        group = os.tcgetpgrp(far) if found is not None and far is not None else 0
+        is_other = found is not None and group > 1 and group != found.pid
+        if is_other:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        return {"killed": is_other}
+
+    def _follow(self, pid: int, number: int, name: str) -> Task:
+        task = Task(pid=pid, pidfd=os.pidfd_open(pid), number=number, room=name)
+        self._tasks[number] = task
+        self._poll.register(task.pidfd, select.POLLIN)
+        return task
+
+    def _reap(self, until: int = 0) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, 0 if until else os.WNOHANG)
+            except ChildProcessError:
+                return
+            self._note_end(pid, status)
+            if pid == until:
+                return
+
+    def _note_end(self, pid: int, status: int) -> None:
+        task = next((each for each in self._tasks.values() if each.pid == pid), None)
+        if task is None:
+            return
+        del self._tasks[task.number]
+        self._poll.unregister(task.pidfd)
+        os.close(task.pidfd)
+        if task.number in self._terminals:
+            os.close(self._terminals.pop(task.number))
+        code = os.waitstatus_to_exitcode(status)
+        self._say(task.number, {"code": code, "ran_out_of_memory": task.ran_out_of_memory})
+
+    def _look(self, watched: room.Room) -> None:
+        pids = watched.pids()
+        watched.is_watched = bool(pids)
+        sizes = sorted(((census.memory_kb(watched.fds["proc"], pid), pid) for pid in pids), reverse=True)
+        excess_kb = sum(size for size, _ in sizes) - (watched.limits.memory_mb << 10)
+        for size, pid in sizes:
+            if excess_kb <= 0:
+                return
+            excess_kb -= size
+            self._kill_for_memory(watched, pid)
+
+    def _kill_for_memory(self, watched: room.Room, pid: int) -> None:
+        with contextlib.suppress(OSError):
+            fd = os.open(str(pid), os.O_RDONLY | os.O_DIRECTORY, dir_fd=watched.fds["proc"])
+            try:
+                for task in self._tasks.values():
+                    task.ran_out_of_memory |= task.room == watched.name
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+            finally:
+                os.close(fd)
+
+    # Files
+
+    def do_file(self, *, name: str, path: list[str], is_write: bool, **_: object) -> dict[str, Any]:
+        """Open a regular file of the room's writable folders as its user; no part of the path may be a link."""
+        owner = self._rooms[name]
+        folder = {"work": owner.live, "tmp": f"{owner.store}/tmp{owner.top}", "shm": f"{owner.store}/shm{owner.top}"}
+        start = os.open(folder[path[0]], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with self._as_user():
+            return {"fds": [files.open_beneath(start, path[1:], is_write)]}
+
+    @contextlib.contextmanager
+    def _as_user(self) -> Any:
+        if self._in_user_mode:
+            yield
+            return
+        os.setegid(room.ROOM_UID)
+        os.seteuid(room.ROOM_UID)
+        mask = os.umask(0o022)
+        try:
+            yield
+        finally:
+            os.umask(mask)
+            os.seteuid(0)
+            os.setegid(0)
+
+
+def serve(control: socket.socket, chain: list[str], in_user_mode: bool) -> NoReturn:
+    """Say that all is ready, and serve."""
+    for number in (signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    os.umask(0)
+    keeper = Keeper(control, chain, in_user_mode)
+    control.send(READY)
+    keeper.serve()
+
+
+def _compare(before: list[str], after: list[str], found_fd: int) -> None:
+    """Mount both trees where nobody else sees them, compare, and write down what differs."""
+    kernel.unshare(kernel.CLONE_NEWNS)
+    kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    for chain, target in ((before, "/mnt"), (after, "/base")):
+        layers.mount_view([room.DRY[1], *chain], target)
+    num_common = 0
+    while num_common < min(len(before), len(after)) and before[num_common] == after[num_common]:
+        num_common += 1
+    differing = [*before[num_common:], *after[num_common:]]
+    changes = layers.compare(layers.Tree("/mnt"), layers.Tree("/base"), differing)
+    with open(found_fd, "w", encoding="utf-8", errors="surrogateescape") as file:
+        json.dump(changes, file)
