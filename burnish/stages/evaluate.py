@@ -21,8 +21,6 @@ from burnish.stages.progress import progress_bar
 from burnish.stages.session import BASE_CHECKPOINT, Session, open_means, open_sources
 from burnish.stages.terminal import styled, terminal
 
-_CHUNK = 128
-
 
 class Config(Strict):
     """There is nothing to choose: the tasks are the recipe's, `num_eval` of each entry."""
@@ -36,7 +34,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     started = time.monotonic()
     with progress_bar(session.console) as progress:
         bar = progress.add_task(f"evaluate {label}", total=len(draws), completed=len(kept), note="")
-        for chunk in _chunks(draws):
+        for chunk in _chunks(draws, session.recipe.engine.max_rows):
             if all(draw.task.id in kept for draw in chunk):
                 continue
             rows: list[tuple[str, Json]] = []
@@ -92,13 +90,14 @@ def evaluate_model(model: str, suite: Suite, seed: int, num: int | None) -> dict
     sources = open_sources(suite.tasks, suite.sandbox, console)
     loaded = load(model)
     draws = held_out(sources, derive(seed, "eval"), num)
+    engine = EngineConfig()
     with (
-        open_means(loaded, EngineConfig(), suite.sandbox, sources, lambda: 0) as means,
+        open_means(loaded, engine, suite.sandbox, sources, lambda: 0) as means,
         progress_bar(console) as progress,
     ):
         bar = progress.add_task("evaluate", total=len(draws), note="")
         results: list[EvalResult] = []
-        for chunk in _chunks(draws):
+        for chunk in _chunks(draws, engine.max_rows):
             for draw, done in evaluate(means, chunk, derive(seed, "eval")):
                 results.append(result_of(draw, done))
                 progress.advance(bar)
@@ -116,9 +115,10 @@ def _label(session: Session) -> str:
     return f"after {use if is_alone else session.checkpoint}"
 
 
-def _chunks(draws: Sequence[Draw]) -> Iterator[Sequence[Draw]]:
-    for start in range(0, len(draws), _CHUNK):
-        yield draws[start : start + _CHUNK]
+def _chunks(draws: Sequence[Draw], size: int) -> Iterator[Sequence[Draw]]:
+    """As many as the engine decodes at once: a wave that is not full takes nearly as long as one that is."""
+    for start in range(0, len(draws), size):
+        yield draws[start : start + size]
 
 
 def _to_json(result: EvalResult, done: Done) -> dict[str, Json]:
