@@ -8,20 +8,23 @@
 | `regex` | a pattern, if the options give none | `pattern`, `match` = `whole` or `anywhere` |
 | `json` | any JSON value | |
 | `json_fields` | an object of fields | `fields`: the kind of each (`text` where none is given) |
+| `math` | an expression, LaTeX or plain | `second_opinion` (default false) |
+| `tool_call` | a call, a list of them, or null | `tools` (a JSON Schema of the arguments of each), `in_order` |
 
-Decisions: options and truths are checked when tasks are loaded, so `judge` always answers `scored`: a reply
-is right or wrong, never an error. Evidence says what was read. `regex` runs on RE2, which takes
-linear time whatever the pattern; look-around and back-references are therefore refused.
+Decisions: options and truths are checked when tasks are loaded, so `judge` answers `scored`: a reply is right
+or wrong, never an error; but for `math`, whose answer may be `unscorable` (undecided). Evidence says what was read.
+A verifier that wants a sandbox has `judge_in_box` too. `regex` runs on RE2, which takes linear time whatever
+the pattern; look-around and back-references are therefore refused.
 Covered: replies of any length and content (lone surrogates included) in bounded time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from burnish.core.config import Strict, validate
 from burnish.core.errors import ConfigError
@@ -30,19 +33,26 @@ from burnish.rewards import fields, linear_regex, strict_json
 from burnish.rewards.choices import chosen
 from burnish.rewards.fields import Kind
 from burnish.rewards.final_number import final_number, is_same_number
+from burnish.rewards.math import judging, second_opinion
 from burnish.rewards.numbers import Number, single
+from burnish.rewards.tool_calls import BrokenCall, calls_of_truth, judge_calls
+from burnish.sandbox import Box
 
 MOST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verifier:
-    """A named judge. `fault` says why a truth cannot serve (empty if it can); a truth may itself be a right reply."""
+    """A named judge. `fault` says why a truth cannot serve (empty if it can); a truth may itself be a right reply.
+
+    `judge_in_box`, where there is one, asks further means in a sandbox when `judge` alone does not decide.
+    """
 
     name: str
     fault: Callable[[Json], str]
     judge: Callable[[Json, str], Verdict]
     truth_is_a_reply: bool = True
+    judge_in_box: Callable[[Json, str, Box], Awaitable[Verdict]] | None = None
 
 
 class Exact(Strict):
@@ -79,6 +89,19 @@ class JsonFields(Strict):
     """Options of `json_fields`."""
 
     fields: dict[str, Kind] = {}
+
+
+class Math(Strict):
+    """Options of `math`."""
+
+    second_opinion: bool = False
+
+
+class ToolCall(Strict):
+    """Options of `tool_call`."""
+
+    tools: dict[str, dict[str, JsonValue]] = {}
+    in_order: bool = False
 
 
 def verifier(name: str, options: Mapping[str, Json] | None = None) -> Verifier:
@@ -198,6 +221,33 @@ def _fields_fault(kinds: Mapping[str, Kind], truth: Json) -> str:
     return "; ".join(f"{name}: {complaint}" for name, complaint in faults.items() if complaint)
 
 
+def _math(options: Mapping[str, Json]) -> Verifier:
+    config = validate(Math, options, "verifier 'math'")
+    return Verifier(
+        name="math",
+        fault=judging.fault,
+        judge=judging.judge,
+        judge_in_box=second_opinion.judge_math if config.second_opinion else None,
+    )
+
+
+def _tool_call(options: Mapping[str, Json]) -> Verifier:
+    config = validate(ToolCall, options, "verifier 'tool_call'")
+    tools = {name: strict_json.mapping(strict_json.from_python(schema)) for name, schema in config.tools.items()}
+
+    def fault(truth: Json) -> str:
+        try:
+            calls_of_truth(truth)
+        except BrokenCall as error:
+            return f"{brief(truth)} is no call: {error}"
+        return ""
+
+    def judge(truth: Json, reply: str) -> Verdict:
+        return judge_calls(calls_of_truth(truth), tools, reply, in_order=config.in_order)
+
+    return Verifier(name="tool_call", fault=fault, judge=judge)
+
+
 def _is_string(truth: Json) -> str:
     return "" if isinstance(truth, str) else f"{brief(truth)} is no string"
 
@@ -220,4 +270,6 @@ VERIFIERS: Mapping[str, Callable[[Mapping[str, Json]], Verifier]] = {
     "regex": _regex,
     "json": _json,
     "json_fields": _json_fields,
+    "math": _math,
+    "tool_call": _tool_call,
 }

@@ -75,6 +75,12 @@ def is_equal(a: Value, b: Value) -> bool:
     return a is None and b is None
 
 
+def mapping(value: Value) -> Mapping[str, Value]:
+    """A value that is known to be an object."""
+    assert isinstance(value, Mapping)
+    return value
+
+
 def text_of(string: str) -> str:
     """The form in which strings are compared."""
     return unicodedata.normalize("NFC", string)
