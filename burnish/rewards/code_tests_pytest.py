@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from burnish.rewards.code_tests_integrity import Watch
-from burnish.rewards.code_tests_loader import TestModules, module_name
+from burnish.rewards.code_tests_loader import CHECK, EQUAL, TestModules, module_name
 from burnish.rewards.code_tests_session import LONGEST_MESSAGE, Emit, Plan
 
 UNUSED_PLUGINS: Final = (
@@ -62,6 +62,7 @@ class _PytestReporter:
         self._is_watched = plan.is_watched
         self._watch: Watch | None = None
         self._phases: list[tuple[str, str, str]] = []
+        self._parts: dict[str, tuple[object, ...]] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
@@ -90,17 +91,19 @@ class _PytestReporter:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep the wanted ones."""
         items[:] = [item for item in items if item.nodeid in self._wanted]
+        self._parts = {item.nodeid: _parts_of(item) for item in items}
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Say that a test starts, and after its teardown what came of it."""
         self._phases.clear()
         self._emit.start(item.nodeid)
-        before = _code_of(item)
         result = yield
         outcome, message = _of_phases(self._phases)
         changed = self._watch.changed() if self._watch else ""
-        if not changed and _code_of(item) != before:
+        if not changed and any(
+            now is not then for now, then in zip(_parts_of(item), self._parts[item.nodeid], strict=True)
+        ):
             changed = "the test function"
         if changed:
             outcome, message = "tampered", f"{changed} was changed"
@@ -113,9 +116,12 @@ class _PytestReporter:
         self._phases.append((report.when or "", outcome, _message(report)))
 
 
-def _code_of(item: pytest.Item) -> tuple[int, int]:
+def _parts_of(item: Any) -> tuple[object, ...]:
+    """What must not change between collection and the end of a test: its function and what its asserts call."""
     function = getattr(item, "_obj", None)
-    return id(function), id(getattr(function, "__code__", None))
+    space = vars(item.module) if isinstance(item, pytest.Function) else {}
+    function = getattr(function, "__func__", function)
+    return function, getattr(function, "__code__", None), space.get(EQUAL), space.get(CHECK)
 
 
 def _of_phases(phases: Sequence[tuple[str, str, str]]) -> tuple[str, str]:
