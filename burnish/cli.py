@@ -214,6 +214,27 @@ def sandbox_doctor() -> None:
     raise typer.Exit(tell(missing()))
 
 
+@sandbox_app.command(name="serve")
+@polite
+def sandbox_serve(
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; others than this host's need --cert.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and prints it.")] = 8433,
+    isolation: IsolationOption = "namespaces",
+    workers: Annotated[int, typer.Option(min=1, help="How many jobs and commands run at once.")] = 2,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Holds the token that clients must have; else BURNISH_SANDBOX_TOKEN does.")
+    ] = None,
+    cert: Annotated[Path | None, typer.Option(help="Certificate chain for TLS, PEM.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
+) -> None:
+    """Run code for other hosts: what `isolation = "remote"` talks to."""
+    from burnish.commands.sandbox_server import serve
+
+    serve(host, port, isolation, workers, token_file, cert, key)
+
+
 def main() -> None:
     """Run the command line; the entry point of the `burnish` script."""
     # Threads that wait without spinning: beside a sandbox job, spinning ones take four times as long.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
+from burnish.core import plugins
 from burnish.core.config import Strict, override, read_toml, validate
 from burnish.core.types import Isolation
 
@@ -38,10 +39,39 @@ class SandboxConfig(Strict):
     """How code that the model wrote is kept in."""
 
     isolation: Isolation = "namespaces"
-    """`none` runs it with no isolation at all; nothing but this word switches isolation off."""
+    """A backend by name. `none` runs it with no isolation at all; nothing but this word switches isolation off."""
+    options: dict[str, JsonValue] = {}
+    """The backend's own; it checks them itself when it is opened."""
     when_missing: Literal["refuse", "skip_domains"] = "refuse"
     """Where the host cannot isolate: refuse to start, or say so and leave out the domains that execute code."""
     num_workers: int = Field(default=2, ge=1)
+
+    @field_validator("isolation")
+    @classmethod
+    def _isolation_is_known(cls, isolation: Isolation) -> Isolation:
+        known = plugins.names("backends")
+        if isolation not in known and "." not in isolation:
+            raise ValueError(f"no isolation {isolation!r}; there are: {', '.join(known)}")
+        return isolation
+
+
+class VerifyConfig(Strict):
+    """How verdicts are kept, and looked at twice."""
+
+    cache: str | bool = True
+    """A file, or `redis://...`; true is `verdicts.sqlite` in the folder of all runs, false is none."""
+    secret_file: str = ""
+    """Signs what is kept; made where it is missing. Default: beside the file. A shared cache needs one."""
+    most_entries: int = Field(default=1_000_000, ge=100)
+    """What was used longest ago goes first."""
+    flaky_sample: float = Field(default=0.02, ge=0, le=1)
+    """Share of verdicts, kept ones among them, that are found again: a task with two verdicts is not kept."""
+    flaky_limit: float = Field(default=0.1, gt=0, le=1)
+    """Above this share of differing second looks, nothing of the domain is kept."""
+    audit_sample: float = Field(default=0.02, ge=0, le=1)
+    """Share of verdicts that a domain's second implementation looks at, where it has one."""
+    most_waiting: int = Field(default=1024, ge=1)
+    """Replies that may wait to be judged."""
 
 
 class EngineConfig(Strict):
@@ -82,6 +112,7 @@ class Recipe(Strict):
     """Processor threads for torch; 0 is all there are."""
     model: ModelConfig = ModelConfig()
     sandbox: SandboxConfig = SandboxConfig()
+    verify: VerifyConfig = VerifyConfig()
     engine: EngineConfig = EngineConfig()
     tasks: list[TaskEntry] = Field(min_length=1)
     stages: list[dict[str, Any]] = Field(min_length=1)

@@ -16,7 +16,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 Split = Literal["train", "eval"]
 StopReason = Literal["eos", "stop_string", "length"]
 VerdictKind = Literal["scored", "unscorable", "timeout", "infrastructure_error"]
-Isolation = Literal["namespaces", "none"]
+Isolation = str
+"""The name of a backend of the sandbox: a file of `burnish/sandbox/backends`, or a dotted module from outside."""
 
 SPLITS: tuple[Split, ...] = get_args(Split)
 

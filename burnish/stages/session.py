@@ -1,5 +1,6 @@
 """A session: everything that is open while a run runs."""
 
+import json
 import resource
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,20 +17,25 @@ from burnish.core import plugins
 from burnish.core.errors import ConfigError
 from burnish.core.ledger import Ledger
 from burnish.core.metrics import MetricsLog
-from burnish.core.recipe import ModelConfig, Recipe, SandboxConfig, TaskEntry
+from burnish.core.recipe import ModelConfig, Recipe, SandboxConfig, TaskEntry, VerifyConfig
 from burnish.core.run_folder import RunFolder, whole_folder
 from burnish.core.seeds import derive
 from burnish.domains import open_domain
 from burnish.learner.policy import Policy
 from burnish.models.load import Loaded, load
 from burnish.models.lora import add_lora, trainable
+from burnish.rewards.verdict_cache import Cache, open_cache
 from burnish.rollout.attempts import Means
-from burnish.rollout.judge import judge_in
+from burnish.rollout.judge import judge_by
 from burnish.rollout.mixture import Source, held_out
+from burnish.rollout.verification import Sampling, Verification
+from burnish.rollout.verification_questions import may_be_kept
+from burnish.rollout.verification_report import as_metrics
 from burnish.runtime.local import Background
-from burnish.sandbox import missing, open_box
+from burnish.sandbox import backends, open_box
 
 BASE_CHECKPOINT = "base"
+NO_CACHE = VerifyConfig(cache=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,7 +102,8 @@ def set_threads(threads: int) -> None:
 def open_sources(entries: list[TaskEntry], sandbox: SandboxConfig, console: Console) -> list[Source]:
     """Open each entry's domain, less those that cannot be judged on this host where the recipe allows that."""
     sources = [Source(entry=entry, domain=open_domain(entry.domain, entry.options)) for entry in entries]
-    lacking = missing() if sandbox.isolation == "namespaces" and any(s.domain.executes_code for s in sources) else []
+    executes_code = any(source.domain.executes_code for source in sources)
+    lacking = backends.missing(sandbox.isolation, sandbox.options) if executes_code else []
     if not lacking:
         return sources
     if sandbox.when_missing == "refuse":
@@ -138,22 +145,49 @@ def open_chat(loaded: Loaded) -> Chat:
 
 @contextmanager
 def open_means(
-    loaded: Loaded, recipe_engine: Any, sandbox: SandboxConfig, sources: list[Source], version: Any
-) -> Iterator[Means]:
+    loaded: Loaded, recipe_engine: Any, sandbox: SandboxConfig, sources: list[Source], version: Any,
+    verify: VerifyConfig = NO_CACHE, *, seed: int = 0, runs: Path = Path(),
+) -> Iterator[Means]:  # fmt: skip
     """Open engine, sandbox and judge."""
     with ExitStack() as stack:
         background = stack.enter_context(Background())
         isolation = sandbox.isolation if any(source.domain.executes_code for source in sources) else "none"
-        opening = open_box(isolation, num_workers=sandbox.num_workers)
+        options = sandbox.options if isolation == sandbox.isolation else {}
+        opening = open_box(isolation, num_workers=sandbox.num_workers, options=options)
         box = background.run(opening.__aenter__())
         stack.callback(lambda: background.run(opening.__aexit__(None, None, None)))
         chat = open_chat(loaded)
         engine = plugins.load("engine", recipe_engine.use).open_engine(
             loaded.model, chat, max_rows=recipe_engine.max_rows, version=version
         )
+        verification = Verification(
+            box, num_at_once=sandbox.num_workers, most_waiting=verify.most_waiting, environment=json.dumps(options),
+            cache=stack.enter_context(open_verdicts(verify, sources, runs)),
+            sampling=Sampling(
+                seed=derive(seed, "verify"), recheck_share=verify.flaky_sample, audit_share=verify.audit_sample,
+                flaky_limit=verify.flaky_limit,
+            ),
+        )  # fmt: skip
+        stack.callback(lambda: background.run(verification.stop()))
         yield Means(
-            engine=engine, chat=chat, judge=judge_in(box, num_at_once=sandbox.num_workers), background=background
-        )
+            engine=engine, chat=chat, judge=judge_by(verification), background=background,
+            verify_metrics=lambda: as_metrics(verification.take_report()),
+        )  # fmt: skip
+
+
+@contextmanager
+def open_verdicts(verify: VerifyConfig, sources: list[Source], runs: Path) -> Iterator[Cache | None]:
+    """Open the cache of verdicts, if the recipe wants one and a domain has any use for it."""
+    if not verify.cache or not any(may_be_kept(source.domain) for source in sources):
+        yield None
+        return
+    place = str(runs / "verdicts.sqlite") if verify.cache is True else str(verify.cache)
+    secret_file = Path(verify.secret_file) if verify.secret_file else None
+    cache = open_cache(place, secret_file=secret_file, most_entries=verify.most_entries)
+    try:
+        yield cache
+    finally:
+        cache.close()
 
 
 @contextmanager
@@ -170,7 +204,12 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
         with folder.trial(), console.status(Text(f"Loading {recipe.model.name} (the first time takes a minute)")):
             loaded = load(recipe.model.name, dtype=recipe.model.dtype)
             policy = make_policy(loaded, recipe.model, recipe.seed)
-        means = stack.enter_context(open_means(loaded, recipe.engine, recipe.sandbox, sources, lambda: policy.version))
+        means = stack.enter_context(
+            open_means(
+                loaded, recipe.engine, recipe.sandbox, sources, lambda: policy.version, recipe.verify,
+                seed=recipe.seed, runs=runs,
+            )
+        )  # fmt: skip
         session = Session(
             recipe=recipe, folder=folder, ledger=ledger, metrics=metrics, console=console,
             sources=sources, loaded=loaded, policy=policy, means=means,

@@ -145,8 +145,8 @@ def test_a_broken_line_of_own_tasks_is_named_with_its_number(refusal, tmp_path):
     assert "own.jsonl:2: " in message
 
 
-def test_isolation_is_one_of_two_words(refusal, outside):
-    assert "no isolation 'off'; there are: namespaces, none" in refusal(
+def test_isolation_is_the_name_of_a_backend(refusal, outside):
+    assert "no isolation 'off'; there are: bubblewrap, docker, e2b, namespaces, none, remote, swerex" in refusal(
         "tasks", "check", outside("right"), "--isolation", "off"
     )
 

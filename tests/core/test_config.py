@@ -155,7 +155,7 @@ def test_a_recipe_reads_with_its_options_and_overrides(tmp_path):
         ({"tasks": [{"domain": "code", "wieght": 2}]}, "unknown key 'tasks.0.wieght'; did you mean 'weight'?"),
         ({"name": "../up"}, "'name'"),
         ({"name": "a" * 200}, "'name'"),
-        ({"sandbox": {"isolation": "off"}}, "'namespaces' or 'none'"),
+        ({"sandbox": {"isolation": "off"}}, "no isolation 'off'; there are: bubblewrap, docker, "),
     ],
 )
 def test_a_wrong_recipe_says_so(change, expected):

@@ -1,6 +1,6 @@
 """The default: fork servers of our own, each job in namespaces of its own (docs/security.md).
 
-Jobs go through `NamespaceBox`. Places: see `start`.
+Jobs go through `NamespaceBox`, places through `LocalPlaces`.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,9 @@ from burnish.core.errors import SandboxError
 from burnish.core.types import Isolation, Json
 from burnish.sandbox import host
 from burnish.sandbox.backends.stewarded import refuse_unmet
+from burnish.sandbox.local_place import GUARANTEES, LocalPlace, LocalPlaces
 from burnish.sandbox.namespaces import NamespaceBox
-from burnish.sandbox.place import ISOLATED, Guarantee, Place, PlaceSpec
+from burnish.sandbox.place import PlaceSpec
 from burnish.sandbox.streams import Cancel
 from burnish.sandbox.types import Job, Outcome
 from burnish.sandbox.zygote import Zygote
@@ -54,25 +55,27 @@ def missing(options: Mapping[str, Json]) -> list[str]:
 
 
 class NamespacesBackend:
-    """Jobs through fork servers."""
+    """Jobs through fork servers, places through keepers."""
 
     isolation: Isolation = NAME
-    guarantees: frozenset[Guarantee] = ISOLATED
+    guarantees = GUARANTEES
 
     def __init__(self, num_workers: int) -> None:
         self._box = NamespaceBox(num_workers)
+        self._places = LocalPlaces()
 
     async def run(self, job: Job) -> Outcome:
         """Run one job; cancelling the wait kills it first."""
         return await self._box.run(job)
 
-    async def start(self, spec: PlaceSpec) -> Place:
+    async def start(self, spec: PlaceSpec) -> LocalPlace:
         """Start a place."""
         refuse_unmet(NAME, self.guarantees, spec.needs)
-        raise SandboxError(f"sandbox: backend {NAME!r} starts no places yet; use 'bubblewrap'")
+        return await self._places.start(spec)
 
     async def stop(self) -> None:
         """Kill everything that was started."""
+        await self._places.stop()
         await self._box.stop()
 
     def server_pids(self) -> list[int]:

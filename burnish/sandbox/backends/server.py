@@ -130,7 +130,10 @@ def application(backend: Backend, settings: Settings) -> Starlette:
                 await state.stop(name)
 
     def route(path: str, method: str, meet: Callable[[_State, Request], Awaitable[BaseModel]]) -> Route:
-        return Route(path, lambda request: _answered(state, request, meet), methods=[method])
+        async def endpoint(request: Request) -> Response:
+            return await _answered(state, request, meet)
+
+        return Route(path, endpoint, methods=[method])
 
     return Starlette(
         routes=[

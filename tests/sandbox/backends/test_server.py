@@ -1,0 +1,123 @@
+"""The server's own rules, without a network: the application is called as its server calls it."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from burnish.commands.sandbox_server import read_token
+from burnish.core.errors import ConfigError
+from burnish.sandbox.backends import none, server, wire
+from burnish.sandbox.types import ResourceLimits
+
+TOKEN = "0123456789abcdef"
+
+
+class Client:
+    """Speaks ASGI to an application that runs in this loop."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    async def ask(self, method: str, path: str, body: bytes = b"{}", hangs_up: bool = False) -> tuple[int, Any]:
+        received = [{"type": "http.request", "body": body, "more_body": False}]
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            if received:
+                return received.pop(0)
+            if not hangs_up:
+                await asyncio.sleep(3600)
+            return {"type": "http.disconnect"}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        headers = [(b"authorization", f"Bearer {TOKEN}".encode())]
+        scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b""}
+        await self._application(scope | {"headers": headers, "root_path": ""}, receive, send)
+        text = b"".join(message.get("body", b"") for message in sent[1:])
+        return sent[0]["status"], json.loads(text) if text else None
+
+
+def with_server(work, **settings):
+    async def run():
+        backend = none.open_backend({}, 2)
+        application = server.application(backend, server.Settings(token=TOKEN, **settings))
+        try:
+            async with application.router.lifespan_context(application):
+                return await work(Client(application))
+        finally:
+            await backend.stop()
+
+    return asyncio.run(run())
+
+
+PLACE = wire.PlaceBody(layers=b"", env={}, limits=wire.of_limits(ResourceLimits()), needs=[]).model_dump_json().encode()
+
+
+def test_a_place_whose_client_is_gone_is_stopped():
+    async def work(client):
+        _, started = await client.ask("POST", "/v1/places", PLACE)
+        beat = f"/v1/places/{started['place']}/heartbeat"
+        first = (await client.ask("POST", beat))[0]
+        await asyncio.sleep(2)
+        return first, (await client.ask("POST", beat))[0]
+
+    assert with_server(work, lease_s=0.5) == (200, 404)
+
+
+def test_a_place_that_is_heard_of_lives_on():
+    async def work(client):
+        _, started = await client.ask("POST", "/v1/places", PLACE)
+        statuses = []
+        for _ in range(10):
+            await asyncio.sleep(0.5)
+            statuses.append((await client.ask("POST", f"/v1/places/{started['place']}/heartbeat"))[0])
+        return statuses
+
+    assert with_server(work, lease_s=4.0) == [200] * 10
+
+
+def test_a_body_that_is_too_large_is_refused():
+    assert with_server(lambda client: client.ask("POST", "/v1/jobs", b" " * 1001), max_body_bytes=1000)[0] == 413
+
+
+def test_there_are_only_so_many_places():
+    async def work(client):
+        return [(await client.ask("POST", "/v1/places", PLACE))[0] for _ in range(3)]
+
+    assert with_server(work, max_places=2) == [200, 200, 503]
+
+
+def test_a_job_whose_client_hangs_up_is_killed_and_its_slot_is_free():
+    async def work(client):
+        limits = wire.of_limits(ResourceLimits(wall_s=600.0))
+        body = wire.JobBody(source=b"import time; time.sleep(600)", files={}, stdin=b"", preload=[], limits=limits)
+        given_up = await client.ask("POST", "/v1/jobs", body.model_dump_json().encode(), hangs_up=True)
+        return given_up[0], (await client.ask("POST", "/v1/jobs", b"{}"))[0]
+
+    assert with_server(work, max_running=1) == (400, 400)
+
+
+def test_a_link_in_the_layers_leads_nowhere():
+    import io
+    import tarfile
+
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        member = tarfile.TarInfo("../outside")
+        archive.addfile(member)
+    body = json.loads(PLACE) | {"layers": wire._to_base64(out.getvalue())}
+    status, answer = with_server(lambda client: client.ask("POST", "/v1/places", json.dumps(body).encode()))
+    assert status == 422 and "layers cannot be unpacked" in answer["error"]
+
+
+def test_a_token_that_could_be_guessed_is_refused(tmp_path):
+    path = tmp_path / "token"
+    path.write_text("short\n")
+    with pytest.raises(ConfigError, match="5 characters, expected 16 or more"):
+        read_token(path)
