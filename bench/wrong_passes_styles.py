@@ -16,10 +16,11 @@ from typing import Final
 from burnish.rewards import code_tests_job
 from burnish.sandbox import Box, Job, Outcome, ResourceLimits
 
-LIMITS: Final = ResourceLimits(wall_s=120.0, cpu_s=2.0, memory_mb=512, disk_mb=32, num_files=4096, num_processes=16)
+LIMITS: Final = ResourceLimits(wall_s=120.0, cpu_s=4.0, memory_mb=512, disk_mb=32, num_files=4096, num_processes=16)
 STARTED_LIKE_PYTHON: Final = "import importlib.util as _u\nif _u.find_spec('sitecustomize'): import sitecustomize\n"
 RUN_PYTEST: Final = """
-import runpy, sys
+import os, runpy, sys
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what is installed here beside pytest would only cost time
 for _name in [one for one in sys.modules if one.partition(".")[0] == "pytest"]:
     del sys.modules[_name]  # as in a new Python: the first `pytest` on the path is the one that runs
 sys.argv = ["pytest", "-rA", "test_hidden.py"]
