@@ -66,6 +66,8 @@ class ReportData:
     curves: Mapping[str, Mapping[str, Curve]] = field(default_factory=dict[str, Mapping[str, Curve]])
     trajectories: Sequence[TrajectoryView] = ()
     failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    verification: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    """What verdicts cost and came to, by domain, as `dashboard.verification` adds it up."""
     timing_s: Mapping[str, float] = field(default_factory=dict[str, float])
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     recipe: str = ""

@@ -23,6 +23,7 @@ from burnish.dashboard.tables import (
     timing_table,
 )
 from burnish.dashboard.tokens import legend, text_block, trajectory
+from burnish.dashboard.verification import verification_table
 from burnish.dashboard.whiskers import whisker_chart
 
 OUTCOMES: dict[Outcome, tuple[str, str, str]] = {
@@ -43,7 +44,10 @@ def write_report(path: Path, data: ReportData) -> None:
 
 def page(data: ReportData) -> Element:
     """The whole page as a tree."""
-    sections = [_header(data), _domains(data), _curves(data), _trajectories(data), _failures(data), _timing(data)]
+    sections = [
+        _header(data), _domains(data), _curves(data), _trajectories(data), _failures(data), _verification(data),
+        _timing(data),
+    ]  # fmt: skip
     shown = [section for section in [*sections, _facts(data)] if section is not None]
     return node("html", _head(data), node("body", node("main", *shown)), lang="en")
 
@@ -121,6 +125,10 @@ def _failures(data: ReportData) -> Element | None:
     if not any(data.failures.values()):
         return None
     return _card("Failures by kind", failure_table(data.failures))
+
+
+def _verification(data: ReportData) -> Element | None:
+    return _card("Verdicts", verification_table(data.verification)) if data.verification else None
 
 
 def _timing(data: ReportData) -> Element | None:

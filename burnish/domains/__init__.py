@@ -7,7 +7,7 @@ that begin with these words; `burnish tasks show` prints them. No torch here.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from burnish.core import plugins
 from burnish.core.types import Json, Split, Task, Verdict
@@ -35,6 +35,34 @@ class Domain(Protocol):
 
     async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
         """Judge a reply. Never raises for a bad reply; `SandboxError` propagates."""
+        ...
+
+
+@runtime_checkable
+class SaysIdentity(Protocol):
+    """A domain that says what its verdicts depend on beside its source and the task (a judge model, options)."""
+
+    def cache_identity(self) -> str | None:
+        """Equal texts mean equal verdicts; None: keep none of them. Without this method a domain that executes code
+        is known by its fields, and any other is not cached, because its verdicts cost less than a look-up."""
+        ...
+
+
+@runtime_checkable
+class SaysAnswer(Protocol):
+    """A domain that says which replies have the same verdict."""
+
+    def answer_key(self, task: Task, reply: str) -> str | None:
+        """Equal keys mean equal verdicts on this task; None: only equal replies do."""
+        ...
+
+
+@runtime_checkable
+class HasSecondOpinion(Protocol):
+    """A domain that has another implementation of its verifier, which audits a sample."""
+
+    async def second_opinion(self, task: Task, reply: str, box: Box) -> Verdict | None:
+        """Judge by other means; None where they do not apply."""
         ...
 
 

@@ -33,6 +33,7 @@ from burnish.domains.code_families_seen import FAMILIES as SEEN
 from burnish.domains.code_families_seen_numbers import FAMILIES as SEEN_NUMBERS
 from burnish.domains.code_families_seen_texts import FAMILIES as SEEN_TEXTS
 from burnish.domains.code_verdict import JOB_LIMITS, code_task
+from burnish.rewards.code_normal import code_key
 from burnish.rewards.code_value import nothing
 from burnish.rewards.code_value import verify as run_and_compare
 from burnish.sandbox import Box
@@ -90,6 +91,13 @@ class Code:
         if not re.search(rf"\b{function}\b", source):
             return nothing(f"no function {function!r} in the reply")
         return await run_and_compare(code_task(function, calls, expected), source, box)
+
+    def answer_key(self, task: Task, reply: str) -> str | None:
+        """What the verdict depends on: the code alone, whatever cannot change its result left out."""
+        function, _, _ = _read_truth(task)
+        source = find_code(reply)
+        is_named = re.search(rf"\b{function}\b", source) is not None
+        return f"{is_named} {code_key(source, positional_calls=True).key}"
 
 
 def load(argument: str, options: Options) -> Code:

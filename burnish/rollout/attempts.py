@@ -6,7 +6,7 @@ resumed run trains on the same bits as an unbroken one.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -47,6 +47,8 @@ class Means:
     chat: Chat
     judge: Judge
     background: Background
+    verify_metrics: Callable[[], Mapping[str, float]] = dict
+    """What verdicts have cost and come to since the last call."""
 
 
 def make_attempts(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[str, int], bool]) -> Iterator[Done]:

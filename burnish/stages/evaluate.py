@@ -46,7 +46,8 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     payloads = session.ledger.evals(session.position).values()
     session.metrics.truncate_after(session.stage_name, -1)
     num_tokens = sum(payload["num_tokens"] for payload in payloads)
-    session.metrics.log(0, session.stage_name, tokens_sampled=num_tokens, evaluate_s=time.monotonic() - started)
+    measured = {"tokens_sampled": num_tokens, "evaluate_s": time.monotonic() - started}
+    session.metrics.log(0, session.stage_name, **measured, **session.means.verify_metrics())
     summary = summarise(results_at(session, session.position))
     _print_summary(session.console, label, summary)
     return {

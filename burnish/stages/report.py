@@ -17,6 +17,7 @@ from burnish.core.run_folder import write_whole
 from burnish.dashboard.charts import write_learning_curve_svg
 from burnish.dashboard.data import Curve, DomainResult, Outcome, ReportData, summary_json
 from burnish.dashboard.report import write_report
+from burnish.dashboard.verification import verification_of
 from burnish.evals.gate import compare, gate
 from burnish.evals.records import failures, summarise
 from burnish.stages.evaluate import results_at
@@ -70,6 +71,7 @@ def report_data(session: Session) -> ReportData:
         curves={HELD_OUT: _held_out_curves(session, rows)} | _curves(rows),
         trajectories=trajectory_views(session),
         failures=failures(results_at(session, chosen)) if chosen is not None else {},
+        verification=verification_of(row.values for row in rows),
         timing_s=_timing(rows),
         facts=_facts(session),
         recipe=json.dumps(session.recipe.model_dump(mode="json"), indent=2),

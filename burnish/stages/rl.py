@@ -159,7 +159,7 @@ def _step(session: Session, config: Config, plan: _Plan, step: int) -> dict[str,
         trained = _train(session, config, plan, step, rollouts) if rollouts.kept else {}
     metrics = step_metrics(rollouts) | trained
     timing = {"sample_and_judge_s": sampled - started, "train_s": time.monotonic() - sampled}
-    session.metrics.log(step, session.stage_name, **metrics, **timing)
+    session.metrics.log(step, session.stage_name, **metrics, **timing, **session.means.verify_metrics())
     session.heartbeat()
     return {
         name.removeprefix("reward/"): value
