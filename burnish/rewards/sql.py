@@ -1,0 +1,182 @@
+"""A query judged by the rows that it gives, on the task's database and on others like it.
+
+The gold query and the reply's run in two jobs, so that no reply ever meets gold; rows come back typed and are compared
+here. A query that names its result as constants is right on the given database and wrong on the changed ones.
+
+Decisions: SQLite alone, in memory, inside the sandbox, behind an authoriser (`sql_worker`). Rows are a bag unless
+`is_ordered`; columns are compared in order whatever their names, or with `by_name` by name in any order; numbers by
+value with a tolerance (`3` is `3.0`, `'3'` is not), NULL equals NULL. Score 1 if all databases agree, else 0.
+A changed database on which gold fails, or gives rows that depend on the order in which rows are stored (a tie under
+LIMIT, say), is dropped. Gold that fails on the given database makes the task unscorable. With `may_write` the reply
+is a script, and what the `observe` queries give after it is compared.
+Covered: tables from a script or CSV. Not covered: other dialects; what ties tables together, in changed databases
+(foreign keys are not enforced, so that joins may find less).
+"""
+
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from burnish.core.types import Json, Verdict
+from burnish.rewards.code_value_answers import Answer, Tampered, read_answers
+from burnish.rewards.value_compare import Comparison, is_same
+from burnish.sandbox import Box, Job, ResourceLimits
+
+WORKER = Path(__file__).with_name("sql_worker.py").read_text(encoding="utf-8")
+LIMITS = ResourceLimits(wall_s=30.0, cpu_s=4.0, memory_mb=256, num_processes=2, output_bytes=1 << 21)
+LONGEST_QUERY = 100_000
+FENCED = re.compile(r"```[ \t]*+\w*+[ \t]*+\n(.*?)(?:^[ \t]*+```|\Z)", re.DOTALL | re.MULTILINE)
+
+
+class BadGold(Exception):
+    """The gold query does not run on its own database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlTask:
+    """A database, a gold query, and how rows are compared."""
+
+    gold: str
+    script: str = ""
+    """SQL that makes and fills the tables."""
+    csv: Mapping[str, str] = field(default_factory=dict[str, str])
+    """More tables, by name: text with a header."""
+    is_ordered: bool = False
+    by_name: bool = False
+    may_write: bool = False
+    observe: tuple[str, ...] = ()
+    """With `may_write`, the queries whose rows are the end state."""
+    rel_tol: float = 1e-9
+    abs_tol: float = 1e-9
+    num_changed: int = 3
+    seed: int = 1
+    """From which the changed databases come; not known to the policy."""
+    most_rows: int = 10_000
+    most_steps: int = 20_000_000
+    limits: ResourceLimits = LIMITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldRows:
+    """What gold gives on each database, by seed; 0 is the given one."""
+
+    tables: Mapping[int, Json]
+
+
+async def verify(task: SqlTask, query: str, box: Box, gold: GoldRows | None = None) -> Verdict:
+    """Run a reply's query on all databases and compare; make `gold` once a task by `gold_rows`, for all its replies."""
+    if not query.strip() or len(query) > LONGEST_QUERY:
+        return nothing("no query in the reply")
+    try:
+        gold = gold or await gold_rows(task, box)
+    except BadGold as error:
+        return Verdict.unscorable(str(error))
+    try:
+        answers = await _run(task, query, [(seed, 0) for seed in gold.tables], box)
+    except Tampered as error:
+        return nothing(f"tampered: {error}")
+    wrong = {seed: _complaint(answers[seed, 0], rows, task) for seed, rows in gold.tables.items()}
+    changed = [not note for seed, note in wrong.items() if seed]
+    parts = {
+        "ran": float(not any(answer is None or answer.error for answer in answers.values())),
+        "on_given": float(not wrong[0]),
+        "on_changed": sum(changed) / len(changed) if changed else 0.0,
+        "num_changed": float(len(changed)),
+        "special_cased": float(not wrong[0] and not all(changed)),
+    }
+    notes = [f"{'the given' if not seed else 'a changed'} database: {note}" for seed, note in wrong.items() if note]
+    return Verdict.scored(float(not notes), parts, "; ".join(notes[:2]) or f"right on {len(wrong)} databases")
+
+
+async def gold_rows(task: SqlTask, box: Box) -> GoldRows:
+    """Run gold; `BadGold` if it fails on the given database."""
+    seeds = [task.seed * 1000 + number for number in range(1, task.num_changed + 1)]
+    databases = [(0, 0), *((seed, order) for seed in seeds for order in (0, 1))]
+    try:
+        answers = await _run(task, task.gold, databases, box)
+    except Tampered as error:
+        raise BadGold(f"sql: the worker broke off on the gold query: {error}") from None
+    given = answers[0, 0]
+    if given is None or given.error:
+        raise BadGold(f"sql: the gold query fails on its own database: {given.error if given else 'no answer'}")
+    tables = {0: given.value}
+    for seed in seeds:
+        one, other = answers[seed, 0], answers[seed, 1]
+        if one and other and not one.error and not other.error and not _complaint(other, one.value, task):
+            tables[seed] = one.value
+    return GoldRows(tables=tables)
+
+
+def find_query(reply: str) -> str:
+    """The first fenced block of a reply, or the reply itself; empty if it is far too long."""
+    if len(reply) > LONGEST_QUERY:
+        return ""
+    fenced = FENCED.search(reply)
+    return (fenced.group(1) if fenced else reply).strip()
+
+
+def nothing(evidence: str) -> Verdict:
+    """The verdict on a reply without a query that ran."""
+    parts = {"ran": 0.0, "on_given": 0.0, "on_changed": 0.0, "num_changed": 0.0, "special_cased": 0.0}
+    return Verdict.scored(0.0, parts, evidence)
+
+
+async def _run(
+    task: SqlTask, query: str, databases: Sequence[tuple[int, int]], box: Box
+) -> Mapping[tuple[int, int], Answer | None]:
+    """One job over all databases; what each came to."""
+    ids = {secrets.token_hex(8): database for database in databases}
+    work = {
+        "script": task.script,
+        "csv": dict(task.csv),
+        "query": query,
+        "observe": task.observe,
+        "may_write": task.may_write,
+        "most_rows": task.most_rows,
+        "most_steps": task.most_steps,
+        "databases": [[call_id, *database] for call_id, database in ids.items()],
+    }
+    job = Job(source=WORKER, stdin=json.dumps(work).encode(), preload=("json", "sqlite3", "csv"), limits=task.limits)
+    answers = read_answers(await box.run(job), ids)
+    return {database: answers.get(call_id) for call_id, database in ids.items()}
+
+
+def _complaint(answer: Answer | None, expected: Json, task: SqlTask) -> str:
+    """Why a result is not gold's; empty if it is."""
+    if answer is None:
+        return "no rows (stopped)"
+    if answer.error:
+        return answer.error[:100]
+    tables, golds = (answer.value, expected) if task.may_write else ([answer.value], [expected])
+    if not isinstance(tables, list) or not isinstance(golds, list) or len(tables) != len(golds):
+        return "an answer of another form"
+    return next(filter(None, (_table_complaint(*pair, task) for pair in zip(tables, golds, strict=True))), "")
+
+
+def _table_complaint(table: Json, gold: Json, task: SqlTask) -> str:
+    match table, gold:
+        case {"columns": [*columns], "rows": [*rows]}, {"columns": [*gold_columns], "rows": [*gold_rows]}:
+            pass
+        case _:
+            return "an answer of another form"
+    if len(columns) != len(gold_columns):
+        return f"{len(columns)} columns, expected {len(gold_columns)}"
+    if task.by_name:
+        names, gold_names = [str(name).lower() for name in columns], [str(name).lower() for name in gold_columns]
+        if sorted(names) != sorted(gold_names) or len(set(names)) < len(names):
+            return f"columns {names!r:.60}, expected {gold_names!r:.60}"
+        places = [names.index(name) for name in gold_names]
+        rows: list[Json] = [[row[place] for place in places] for row in rows if isinstance(row, list)]
+    if len(rows) != len(gold_rows):
+        return f"{len(rows)} rows, expected {len(gold_rows)}"
+    comparison = Comparison(
+        rule="exact" if task.is_ordered else "unordered",
+        rel_tol=task.rel_tol,
+        abs_tol=task.abs_tol,
+        is_typed=True,
+        mixes_numbers=True,
+    )
+    return "" if is_same(rows, gold_rows, comparison) else "other values"
