@@ -16,13 +16,15 @@ Decisions: the whole file is checked when it is opened, every `gold` included, a
 message. A row's split is a hash of its `source`, else of its prompt, so it stays where it is as the file
 grows; the lowest hash is always eval and the highest always train, so no split is empty. `seed` shuffles.
 Without `gold` the truth itself is one where it scores 1 (not for `regex`).
+A verifier that wants a sandbox (`math` with `second_opinion = true`) gets it, and the domain then says that it
+executes code.
 Not covered: files that change while a run goes on, files larger than memory.
 """
 
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -39,6 +41,7 @@ from burnish.rewards.strict_json import InvalidJson, parse
 from burnish.sandbox import Box
 
 MOST_SHOWN = 60
+WALL_S_IN_A_BOX = 25.0
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -89,7 +92,7 @@ class Jsonl:
     name: str
     rows: Mapping[Split, Sequence[Row]]
     find_verifier: Callable[[str | None], Verifier]
-    executes_code: bool = field(default=False, init=False)
+    executes_code: bool = False
 
     def size(self, split: Split) -> int | None:
         """How many rows fell into the split."""
@@ -108,14 +111,17 @@ class Jsonl:
             messages=row.messages,
             truth={"answer": row.truth, "verifier": judge.name},
             gold=_gold(row, judge),
-            limits=Limits(max_new_tokens=row.max_new_tokens),
+            limits=Limits(max_new_tokens=row.max_new_tokens, verify_wall_s=_verify_wall_s(judge)),
             tags=(f"id:{row.id}",) if row.id else (),
             source=row.source or "",
         )
 
     async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
         """Ask the row's verifier."""
-        return self.find_verifier(str(task.truth["verifier"])).judge(task.truth["answer"], reply)
+        judge = self.find_verifier(str(task.truth["verifier"]))
+        if judge.judge_in_box is not None:
+            return await judge.judge_in_box(task.truth["answer"], reply, box)
+        return judge.judge(task.truth["answer"], reply)
 
 
 def load(argument: str, options: Options) -> Jsonl:
@@ -127,7 +133,12 @@ def load(argument: str, options: Options) -> Jsonl:
     config = validate(JsonlOptions, own, f"domain {name!r}")
     find = _finder(config.verifier, {key: value for key, value in options.items() if key not in own}, name)
     rows = _read(Path(argument), find)
-    return Jsonl(name=name, rows=_split(rows, config.eval_fraction, argument), find_verifier=find)
+    return Jsonl(
+        name=name,
+        rows=_split(rows, config.eval_fraction, argument),
+        find_verifier=find,
+        executes_code=any(find(row.verifier).judge_in_box is not None for row in rows.values()),
+    )
 
 
 def _finder(default: str | None, options: Mapping[str, Json], name: str) -> Callable[[str | None], Verifier]:
@@ -234,6 +245,10 @@ def _share(key: str) -> float:
 
 def _prompt_key(row: Row) -> str:
     return sha256_json([asdict(message) for message in row.messages])
+
+
+def _verify_wall_s(judge: Verifier) -> float:
+    return Limits().verify_wall_s if judge.judge_in_box is None else WALL_S_IN_A_BOX
 
 
 def _gold(row: Row, judge: Verifier) -> str | None:

@@ -172,3 +172,11 @@ def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path):
     path.write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(json.dumps(row).encode() for row in rows(5)))
     domain = opened(path)
     assert domain.size("train") + domain.size("eval") == 5
+
+
+def test_a_second_opinion_is_what_makes_the_domain_execute_code(tmp_path):
+    math = [{"prompt": f"What is {n}/2?", "truth": f"$\\frac{{{n}}}{{2}}$", "verifier": "math"} for n in range(9)]
+    path = write(tmp_path, *math)
+    assert not open_domain(f"jsonl:{path}", {"verifier": "math"}).executes_code
+    domain = open_domain(f"jsonl:{path}", {"verifier": "math", "second_opinion": True})
+    assert domain.executes_code and domain.task("train", 1, 0).limits.verify_wall_s > 20

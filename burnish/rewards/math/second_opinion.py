@@ -19,7 +19,7 @@ Opinion = Literal["equal", "different", "none"]
 
 WORKER = Path(__file__).with_name("second_worker.py").read_text(encoding="utf-8")
 PRELOAD = ("math_verify",)
-LIMITS = ResourceLimits(wall_s=2.0, cpu_s=2.0, memory_mb=768, num_processes=4, output_bytes=4096)
+LIMITS = ResourceLimits(wall_s=20.0, cpu_s=2.0, memory_mb=768, num_processes=4, output_bytes=4096)
 
 
 async def judge_math(truth: Json, reply: str, box: Box | None) -> Verdict:
