@@ -17,6 +17,7 @@ Decisions:
   reference answer is wrong and scores 0; a scorer that does not pay for the reference is `unscorable`.
 - `train` and `eval` draw from different seeds, and a question belongs to one of them by its hash, so that no
   prompt is in both however small the generator's space is (`EVAL_SHARE` of all questions are eval's).
+- A question whose reference answer is not of the answers' own form (an integral that was left undone) is passed over.
 - Blocks of `BLOCK` items share a generator's set-up; a task depends on nothing but split, seed and index.
 - Some generators are refused with a reason (`rg_answers.EXCLUDED`): wrong scorers, tasks that change from run to run.
 Covered: reasoning-gym 0.1.25. Not covered: its curricula, partial credit.
@@ -25,7 +26,7 @@ Covered: reasoning-gym 0.1.25. Not covered: its curricula, partial credit.
 import hashlib
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import lru_cache
@@ -50,6 +51,12 @@ OWN_SETTINGS = ("seed", "size")
 
 ONE_LINE = "Give only the final answer, on one line."
 SEVERAL_LINES = "Give only the final answer."
+
+REFERENCES: Mapping[str, Callable[[Mapping[str, object]], str]] = {
+    "graph_color": lambda metadata: json.dumps(metadata["possible_answer"]),
+    "rubiks_cube": lambda metadata: str(metadata["example_correct_answer"]),
+}
+"""Generators that name no answer, because many are right, and keep one beside."""
 
 WORKER = Path(__file__).with_name("rg_worker.py").read_text(encoding="utf-8")
 JOB_LIMITS = ResourceLimits(wall_s=20.0, cpu_s=10.0, memory_mb=1024, num_processes=8, output_bytes=1 << 16)
@@ -105,8 +112,9 @@ class ReasoningGym:
         for draw in range(MOST_DRAWS):
             place = Place(derive(seed, self.name, split, block, draw) % 2**31, item)
             entry = _dataset(self.generator, self.settings, place.seed)[item]
-            question, reference = str(entry["question"]), _reference(entry["answer"])
-            if reference != "" and belongs_to(question) == split:
+            question, reference = str(entry["question"]), _reference(self.generator, entry)
+            is_usable = reference is None or not complaint(self.generator, reference, reference)
+            if is_usable and belongs_to(question) == split:
                 return place, question, reference
         raise ConfigError(
             f"domain {self.name!r}: of {MOST_DRAWS} questions none belongs to {split}; with the options"
@@ -191,8 +199,10 @@ def _dataset(generator: str, settings: str, seed: int) -> Dataset:
     return cast(Dataset, _package().create_dataset(generator, **json.loads(settings), seed=seed, size=BLOCK))
 
 
-def _reference(answer: object) -> str | None:
-    return None if answer is None else str(answer).strip()
+def _reference(generator: str, entry: Mapping[str, object]) -> str | None:
+    if generator in REFERENCES:
+        return REFERENCES[generator](cast(Mapping[str, object], entry["metadata"]))
+    return None if entry["answer"] is None else str(entry["answer"]).strip()
 
 
 def _sha256(text: str) -> str:

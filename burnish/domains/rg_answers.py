@@ -12,6 +12,10 @@ lines or is unknown. White space around it goes; nothing else does: what stands 
 - its generator is in `LIKENESS` and it differs there from the reference: another number of words or characters,
   other numbers, a variable of its own.
 
+Scorers that were found to pay for more than the answer, and what stops it: a second root after a comma and a word
+(polynomial_equations), anything behind a hash sign (pool_matrix), text around a move (tower_of_hanoi), numbers
+behind the turns (rubiks_cube), two colours of one vertex (graph_color); the rest of `PATTERNS` and `LIKENESS` likewise.
+
 `EXCLUDED` generators are refused with the reason. Covered: reasoning-gym 0.1.25, all generators.
 """
 
@@ -35,6 +39,7 @@ EXCLUDED: Mapping[str, str] = {
     "propositional_logic": "its scorer pays in full for a premise that is repeated",
     "puzzle24": "its scorer pays in full for any four numbers that make 24, not only the given ones",
     "ransom_note": HASH_SEED,
+    "rush_hour": "it gives no reference answer, so nothing shows that its scorer ever pays in full",
     "word_ladder": HASH_SEED,
 }
 
@@ -42,6 +47,8 @@ _FUNCTION = r"(?:a?(?:sin|cos|tan)h?|exp|log|ln|sqrt|sec|csc|cot|pi)"
 _DECIMAL = r"[0-9]{1,12}(?:\.[0-9]{1,12})?(?![0-9.A-Za-z(])"
 _EXPRESSION = rf"(?:{_FUNCTION}(?![A-Za-z0-9])|[A-Za-z](?![A-Za-z0-9(])|{_DECIMAL}|[ +\-*/()])++"
 _CLAUSE = r"[A-Za-z]++ is an? [a-z]++"
+_MOVE = r"Move disk [0-9]{1,3} from Peg [0-9]{1,3} to Peg [0-9]{1,3}"
+_TURN = r"[UDLRFBMESudlrfbxyz]w?2?'?"
 _NUMBER = r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?"
 PATTERNS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern)
@@ -56,12 +63,16 @@ PATTERNS: Mapping[str, re.Pattern[str]] = {
         "kakurasu": r"[01 \n]+",
         "knights_knaves": rf"{_CLAUSE}(?:(?:, and |, | and ){_CLAUSE})*+\.?",
         "n_queens": r"[Q_ \n]+",
+        "polynomial_equations": rf"{_NUMBER}(?:, ?{_NUMBER})*+",
+        "pool_matrix": r"[0-9 .\n-]+",
         "quantum_lock": r"[A-C](?:(?: ?(?:→|->|,) ?| ?)[A-C])*+",
+        "rubiks_cube": rf"{_TURN}(?:[ \n]+{_TURN})*+",
         "simple_integration": _EXPRESSION,
         "sokoban": r"[UDLRudlr]+",
         "spiral_matrix": r"[0-9 ]+",
         "string_insertion": r"[A-E]+",
         "survo": r"[0-9 \n-]+",
+        "tower_of_hanoi": rf"{_MOVE}(?:[ \t]*+\n[ \t]*+{_MOVE})*+",
     }.items()
 }
 EVALUATED = frozenset(
@@ -113,12 +124,17 @@ def _has_same_numbers(reference: str, answer: str) -> bool:
     return sorted(map(Fraction, NUMBER.findall(answer))) == sorted(map(Fraction, NUMBER.findall(reference)))
 
 
+def _has_as_many_numbers(reference: str, answer: str) -> bool:
+    return len(NUMBER.findall(answer)) == len(NUMBER.findall(reference))
+
+
 def _has_same_letters(reference: str, answer: str) -> bool:
     return set(LETTER.findall(answer)) <= set(LETTER.findall(reference))
 
 
 LIKENESS: Mapping[str, Callable[[str, str], bool]] = {
     "cryptarithm": _has_same_words,
+    "graph_color": _has_as_many_numbers,
     "intermediate_integration": _has_same_letters,
     "knights_knaves": _has_same_words,
     "letter_jumble": _has_same_words,

@@ -34,6 +34,18 @@ CHEATS = [
     "__import__('os')._exit(0)",
     "nan",
 ]
+HEDGES = [
+    "{gold} 7",
+    "{gold}, or 7",
+    "{gold} # 7",
+    "x{gold}",
+    "not {gold}",
+    "either {gold} or 7",
+    "{gold}, unless it is 7",
+    "{gold}\n# 7",
+    "0 1 2 3 4 5 6 7 8 9",
+    "yes no true false",
+]
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +186,28 @@ def test_nothing_but_arithmetic_reaches_a_scorer_that_evaluates(generator, answe
     assert complaint(generator, None, answer)
 
 
+@pytest.mark.parametrize(
+    ("generator", "reference", "right", "wrong"),
+    [
+        ("polynomial_equations", "0.8469", "0.847", "0.8469, or 7"),
+        ("pool_matrix", "9 7 8 7", "9 7 8 7", "9 7 8 7 # 1 2 3 4"),
+        ("tower_of_hanoi", "Move", "Move disk 1 from Peg 3 to Peg 2", "xMove disk 1 from Peg 3 to Peg 2"),
+        ("rubiks_cube", "U B U", "U2 B' Rw U", "U B U 7"),
+        ("graph_color", '{"0": 1, "1": 2}', '{"0":2,"1":1}', '{"0": 1, "0": 2, "1": 1}'),
+        ("intermediate_integration", "x + C", "x**2 + C", "2*Integral(x**2*cos(2*x), x) + C"),
+    ],
+)
+def test_a_scorer_that_pays_for_more_than_the_answer_does_not_see_it(generator, reference, right, wrong):
+    assert complaint(generator, reference, wrong) and not complaint(generator, reference, right)
+
+
+@pytest.mark.parametrize("generator", ["graph_color", "rubiks_cube"])
+def test_a_generator_that_names_no_answer_has_one_that_its_scorer_pays_in_full(generator, box):
+    domain = open_domain(f"rg:{generator}")
+    task = domain.task("train", 1, 0)
+    assert task.gold and verify(domain, task, task.gold, box).score == 1.0
+
+
 def test_powers_cannot_be_stacked_in_countdown():
     assert complaint("countdown", None, "9**9") and not complaint("countdown", None, "9*(9+1)/3")
 
@@ -262,7 +296,7 @@ def faults(generator, box):
         return
     if (verdict := verify(domain, task, task.gold, box)).score != 1.0:
         yield generator, verdict
-    for cheat in [*CHEATS, f"{{gold}} {other.gold}"]:
+    for cheat in [*CHEATS, *HEDGES, f"{{gold}} {other.gold}"]:
         if verify(domain, task, cheat.replace("{gold}", task.gold), box).score != 0.0:
             yield generator, cheat
 
