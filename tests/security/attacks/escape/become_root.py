@@ -1,0 +1,8 @@
+"""Tries: become root.
+
+Must: be refused: an error, and nothing done.
+"""
+
+import os
+
+os.setuid(0)

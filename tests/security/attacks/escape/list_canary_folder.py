@@ -1,0 +1,10 @@
+"""Tries: list a folder of the host.
+
+Must: be refused: an error, and nothing done.
+"""
+
+import json
+import os
+
+given = json.load(open("given.json"))
+os.listdir(os.path.dirname(given["canary"]))

@@ -1,0 +1,7 @@
+"""Tries: return an empty object.
+
+Must: score nothing.
+"""
+
+DOMAINS = ("code", "documents", "arithmetic", "rg:chain_sum", "number", "choice", "exact", "json")
+REPLY = "{}"

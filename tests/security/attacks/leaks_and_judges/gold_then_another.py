@@ -1,0 +1,7 @@
+"""Tries: give the answer, then another.
+
+Must: score nothing.
+"""
+
+DOMAINS = ("arithmetic", "rg:chain_sum", "number", "choice", "exact")
+REPLY = "GOLD\nOTHER"

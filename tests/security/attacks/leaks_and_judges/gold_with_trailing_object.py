@@ -1,0 +1,7 @@
+"""Tries: give the right object, and another.
+
+Must: score nothing.
+"""
+
+DOMAINS = ("json", "documents")
+REPLY = "GOLD\nOTHER"

@@ -1,0 +1,7 @@
+"""Tries: match everything.
+
+Must: score nothing.
+"""
+
+DOMAINS = ("code", "documents", "arithmetic", "rg:chain_sum", "number", "choice", "exact", "json", "regex")
+REPLY = ".*"
