@@ -192,6 +192,8 @@ class _Inner:
             text, ending = _converse(stream, stewarded.once_request(request), deadline, stewarded.once_cap(cap_bytes))
         finally:
             stream.close()
+            with contextlib.suppress(AttributeError):
+                stream._response.close()  # which holds the connection open otherwise
         if self._stopped:
             raise SandboxError("sandbox: the place was stopped while it ran something")
         if ending:

@@ -20,22 +20,14 @@ from burnish.sandbox.place import Command, PlaceSpec
 pytest.importorskip("uvicorn")
 
 TOKEN = "0123456789abcdef-of-a-test"
+OPENSSL = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
 LIMITS = ResourceLimits(wall_s=30.0)
 
 
 @contextmanager
 def served(*arguments: str) -> Iterator[str]:
     """Start the server, give its address, and end it."""
-    command = [
-        sys.executable,
-        "-c",
-        "from burnish.cli import main; main()",
-        "sandbox",
-        "serve",
-        "--port",
-        "0",
-        *arguments,
-    ]
+    start = [sys.executable, "-c", "from burnish.cli import main; main()", "sandbox", "serve", "--port", "0"]
     environment = {**os.environ, "BURNISH_SANDBOX_TOKEN": TOKEN}
     with subprocess.Popen([*start, *arguments], stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
@@ -173,8 +165,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("tls")
     cert, key = folder / "cert.pem", folder / "key.pem"
     made = subprocess.run(
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost".split()
-        + ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
+        [*OPENSSL.split(), "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
         capture_output=True,
         check=False,
     )
