@@ -109,6 +109,9 @@ class Verification:
                 return self._given(found)
             work.cached = found
         await self._room.acquire()
+        if self._is_stopped:
+            self._room.release()  # the next that waits for room must hear of it too
+            raise asyncio.CancelledError("the verification was stopped")
         if joined := self._join(work):
             self._room.release()
             return joined
@@ -124,6 +127,7 @@ class Verification:
         self._is_stopped = True
         for _, _, work in self._queue:
             _cancel(work.waiting)
+            self._room.release()
         self._queue.clear()
         running = list(self._running)
         for task in running:
@@ -180,7 +184,6 @@ class Verification:
     # The queue
 
     def _enqueue(self, work: _Work, priority: int) -> Promise:
-        assert not self._is_stopped, "a verification that was stopped takes no requests"
         promise = self._promise(work)
         for address in work.addresses:
             self._in_flight[address] = work
@@ -244,10 +247,10 @@ class Verification:
     # Judging
 
     async def _judge(self, work: _Work) -> Verdict:
-        tally = self._tallies[work.domain.name]
         started = time.monotonic()
         verdict = await self._found(work)
         if work.cached is None:
+            tally = self._tallies[work.domain.name]
             tally.paid(time.monotonic() - started)
             tally.given(verdict, "num_paid")
         earlier = work.cached or await self._second_look(work, verdict)

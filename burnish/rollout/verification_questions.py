@@ -43,5 +43,10 @@ def exact_form(reply: str) -> str:
 
 def normal_form(domain: Domain, task: Task, reply: str) -> str | None:
     """What the domain says that its verdict depends on; None where it says nothing."""
-    key = domain.answer_key(task, reply) if isinstance(domain, SaysAnswer) else None
+    if not isinstance(domain, SaysAnswer):
+        return None
+    try:
+        key = domain.answer_key(task, reply)
+    except Exception:  # noqa: BLE001  a fault of the domain's must not stop a run; its verifier will say more
+        return None
     return None if key is None else f"answer {key}"
