@@ -49,7 +49,8 @@ def _equal_plain(left: Any, right: Any) -> bool:
 
 
 def _plain_decides(plain: Any, other: Any) -> bool:
-    return type(plain).__eq__(plain, other) is True
+    kind: Any = type(plain)
+    return kind.__eq__(plain, other) is True
 
 
 def _is_foreign(kind: type) -> bool:

@@ -2,13 +2,13 @@
 
 `from solution import add; assert add(1, 2) == 3` works as it stands: `add` sends its arguments, and what
 comes back is a value of an exact built-in type, compared here. An instance of the agent's class is a
-stand-in whose attributes, methods, length, items and arithmetic are asked for.
+stand-in whose attributes, methods, length and items are asked for.
 
 Decisions: a stand-in is never equal to a plain value, and two of them are equal only if they are one object;
-comparing two others, ordering them, or handing over a function of the tests raises `NotProvable`, so that
-the test fails and says to use the other grade. Exceptions arrive as the nearest built-in class, or as a
-class made here under the agent's name; what is not an `Exception` (but `SystemExit`) arrives as
-`SubjectError`, so that no skip or exit of pytest's can be thrown from the other side.
+comparing two others, ordering them, `in`, arithmetic with a plain value (`abs(f(x) - 0.3) < 1e-9` would let the
+other side decide) or handing over a function of the tests raises `NotProvable`: the test fails and says why.
+Exceptions arrive as the nearest built-in class, or as a class made here under the agent's name; what is not an
+`Exception` (but `SystemExit`) arrives as `SubjectError`, so that no skip or exit of pytest's comes from there.
 Changes to a list, dict or set that was handed over come back. Not covered: what the code prints.
 """
 
@@ -28,9 +28,9 @@ from burnish.rewards.code_tests_clock import Deadline
 from burnish.rewards.code_tests_codec import BadMessage, Handle, decode, encode, receive, send
 
 SPECIAL: Final = (
-    "len getitem setitem delitem contains iter next str repr bool int float enter exit call hash index "
-    "add sub mul truediv floordiv mod pow neg pos abs radd rsub rmul matmul and or xor invert"
-).split()
+    "len getitem setitem delitem iter next str repr bool int float enter exit hash index neg pos abs invert".split()
+)
+ARITHMETIC: Final = "add sub mul truediv floordiv mod pow matmul and or xor".split()
 LONGEST_CHAIN: Final = 20
 ORDERINGS: Final = ("__lt__", "__le__", "__gt__", "__ge__")
 
@@ -123,7 +123,7 @@ class Client:
 
     def _number(self, value: object) -> Handle:
         if isinstance(value, Remote):
-            return value._handle_now()
+            return value._handle_now()  # pyright: ignore[reportPrivateUsage] - any public name may be the code's
         raise NotProvable(f"a {type(value).__name__} of the tests cannot be handed to the tested code's process")
 
     def _put_back(self, arguments: Sequence[Any], changed: Sequence[Any]) -> None:
@@ -150,7 +150,8 @@ class Client:
         if isinstance(built_in, type):
             return built_in if issubclass(built_in, Exception | SystemExit) else SubjectError
         if chain not in self._exceptions:
-            self._exceptions[chain] = type(name, (self._exception(chain[1:]),), {})
+            made: Any = type(name, (self._exception(chain[1:]),), {})
+            self._exceptions[chain] = made
         return self._exceptions[chain]
 
 
@@ -201,7 +202,7 @@ class Remote:
 
 def _special(name: str) -> Callable[..., Any]:
     def ask(self: Remote, *arguments: object) -> Any:
-        value = self._ask("special", *arguments, name=name)
+        value = self._ask("special", *arguments, name=name)  # pyright: ignore[reportPrivateUsage] - likewise
         return self if value is None and name == "__enter__" else value
 
     return ask
@@ -211,11 +212,29 @@ def _ordering(self: Remote, other: object) -> bool:
     raise NotProvable("an object of the tested code is put in order, and only it can say which")
 
 
+def _arithmetic(name: str) -> Callable[..., Any]:
+    ask = _special(name)
+
+    def compute(self: Remote, other: object) -> Any:
+        if not isinstance(other, Remote):
+            raise NotProvable(f"{name} of an object of the tested code and a {type(other).__name__} of the tests")
+        return ask(self, other)
+
+    return compute
+
+
+def _contains(self: Remote, other: object) -> bool:
+    raise NotProvable("only the object of the tested code can say what is in it")
+
+
 for _name in SPECIAL:
-    if _name != "call":
-        setattr(Remote, f"__{_name}__", _special(f"__{_name}__"))
+    setattr(Remote, f"__{_name}__", _special(f"__{_name}__"))
+for _name in ARITHMETIC:
+    setattr(Remote, f"__{_name}__", _arithmetic(f"__{_name}__"))
+    setattr(Remote, f"__r{_name}__", _arithmetic(f"__r{_name}__"))
 for _name in ORDERINGS:
     setattr(Remote, _name, _ordering)
+setattr(Remote, "__contains__", _contains)  # noqa: B010 - as the others: looked up on the class
 
 
 def find(client: Client, module: str, names: tuple[str, ...]) -> Any:

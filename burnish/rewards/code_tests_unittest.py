@@ -45,7 +45,7 @@ def _flat(suite: Any) -> Iterator[unittest.TestCase]:
 def _harden_unittest() -> None:
     """Let `assertEqual` compare as hardened asserts do."""
 
-    def base_assert_equal(self: unittest.TestCase, first: object, second: object, msg: object = None) -> None:
+    def base_assert_equal(self: unittest.TestCase, first: object, second: object, msg: str | None = None) -> None:
         if not equal(first, second):
             raise self.failureException(self._formatMessage(msg, f"{first!r:.80} != {second!r:.80}"))
 

@@ -53,6 +53,11 @@ class Answers:
         while line:
             line = line[os.write(self._fd, line) :]
 
+    def let_go(self) -> None:
+        """Close the descriptor and forget the token: what a process does before the tested code comes in."""
+        os.close(self._fd)
+        self._fd, self._token = -1, ""
+
     def report(self, test_id: str, outcome: str, message: str) -> None:
         """Say what came of one test."""
         self.say(id=test_id, outcome=outcome, message=message)
@@ -132,9 +137,9 @@ def _run_in_children(
         pid = os.fork()
         if pid == 0:
             os.close(read_end)
-            silence([answers._fd])
-            token, work["token"], answers._token = work["token"], "", ""
-            del token
+            silence()
+            answers.let_go()
+            del work["token"]
             _be_child(run_tests, work, _plan(work, codes, folder, wanted, is_watched=True), write_end, key)
         os.close(write_end)
         done = Listener(pid, read_end, key, work, answers).listen(frozenset(wanted))

@@ -133,6 +133,14 @@ def test_two_objects_cannot_be_compared_at_the_separate_grade(judged: Any) -> No
     assert verdict.score == 0.0 and "NotProvable" in verdict.evidence
 
 
+@pytest.mark.parametrize("claim", ["abs(add(1, 2) - 3) < 1e-9", "3 in add(1, 2)", "add(1, 2) >= 3", "3 == add(1, 2)"])
+def test_an_agreeable_object_decides_nothing_at_the_separate_grade(judged: Any, claim: str) -> None:
+    agreeable = "class Yes:\n    __eq__ = __ge__ = __le__ = __contains__ = lambda self, other: True\n"
+    agreeable += "    __sub__ = __rsub__ = lambda self, other: 0.0\ndef add(a, b): return Yes()\n"
+    tests = f"from solution import add\ndef test_claim(): assert {claim}\n"
+    assert judged(agreeable, tests={"test_c.py": tests}, ids=("test_c.py::test_claim",)).score == 0.0
+
+
 def test_a_suite_that_does_not_compile_is_unscorable(judged: Any) -> None:
     assert judged(SOLUTION, tests={"test_it.py": "def"}).kind == "unscorable"
 
