@@ -1,0 +1,163 @@
+"""What leaves an agent's place: declared files, as bytes, capped; and archives, read in a box of their own.
+
+`collect(place, patterns, caps)` gives the files that a task declares. A pattern without a wildcard is read as it is;
+for one with a wildcard (`out/*.csv`, `**/report.md`) the place lists its files, and that list is believed in nothing:
+each name is checked, matched here, and read by `Place.read`, which follows no link and takes regular files only.
+
+Decisions: a declared file that is missing, a link, a pipe or too large is `refused` with the reason; that is the
+agent's doing and never an error. More files or bytes than the caps allow end the collection as `is_over_caps`. An error
+of `Place.read` is told from a place that has broken by asking the place for a listing: one that cannot run it raises
+`SandboxError`, which propagates.
+Covered: hostile names, listings without end, files that change between listing and reading (the read decides).
+Not covered: folders as such, permissions; a place whose root has no `find` knows only patterns without wildcards.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from burnish.core.errors import SandboxError
+from burnish.rewards.archives import BadArchive, Caps, as_input, checked_name
+from burnish.sandbox import Box, Job, Outcome, ResourceLimits
+from burnish.sandbox.place import Command, Place
+
+READER = Path(__file__).with_name("archives.py").read_text(encoding="utf-8")
+WILDCARD = re.compile(r"[*?]")
+LIST = ("find", ".", "-type", "f", "-print0")
+LISTING_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactCaps:
+    """What may leave a place at one time."""
+
+    file_bytes: int = 4 << 20
+    total_bytes: int = 16 << 20
+    num_files: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifacts:
+    """The files that came out, by name, and why others did not."""
+
+    files: Mapping[str, bytes]
+    refused: Mapping[str, str]
+    is_over_caps: bool = False
+
+
+async def collect(place: Place, patterns: Sequence[str], caps: ArtifactCaps | None = None) -> Artifacts:
+    """Read the declared files out of a place."""
+    caps = caps or ArtifactCaps()
+    plain = [checked_name(pattern) for pattern in patterns if not WILDCARD.search(pattern)]
+    wild = [pattern for pattern in patterns if WILDCARD.search(pattern)]
+    listed, is_whole = await _listing(place) if wild else ([], True)
+    names = [*plain, *(name for name in listed if any(matches(name, pattern) for pattern in wild))]
+    files: dict[str, bytes] = {}
+    refused: dict[str, str] = {}
+    left = caps.total_bytes
+    for name in dict.fromkeys(names):
+        if len(files) + len(refused) >= caps.num_files or left <= 0:
+            return Artifacts(files=files, refused=refused, is_over_caps=True)
+        try:
+            files[name] = await place.read(name, min(caps.file_bytes, left))
+        except SandboxError as error:
+            await place.run(Command(argv=LIST, output_bytes=1))  # raises if it is the place that has failed
+            refused[name] = str(error)[:200]
+        else:
+            left -= len(files[name])
+    return Artifacts(files=files, refused=refused, is_over_caps=not is_whole)
+
+
+async def _listing(place: Place) -> tuple[list[str], bool]:
+    """The names that the place says it has, checked, in order; and whether it came to an end."""
+    outcome = await place.run(Command(argv=LIST, output_bytes=LISTING_BYTES))
+    names: set[str] = set()
+    for raw in outcome.stdout.split(b"\0")[:-1]:
+        try:
+            names.add(checked_name(raw.decode("utf-8")))
+        except (UnicodeDecodeError, BadArchive):
+            continue
+    return sorted(names), outcome.ending == "exited"
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a name fits: `*` and `?` within one folder, `**/` any number of folders; in linear steps."""
+    return _fits(name.split("/"), pattern.removeprefix("./").split("/"))
+
+
+def _fits(parts: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Match part by part, keeping all states at once, so that no pattern costs more than parts times patterns."""
+    states = _past_stars({0}, patterns)
+    for part in parts:
+        moved = {
+            s if patterns[s] == "**" else s + 1 for s in states if s < len(patterns) and _fits_part(part, patterns[s])
+        }
+        states = _past_stars(moved, patterns)
+    return len(patterns) in states
+
+
+def _past_stars(states: set[int], patterns: Sequence[str]) -> set[int]:
+    found = set(states)
+    for state in range(len(patterns)):
+        if state in found and patterns[state] == "**":
+            found.add(state + 1)
+    return found
+
+
+def _fits_part(part: str, pattern: str) -> bool:
+    """`*` and `?` within one name, without backtracking over more than the last star."""
+    if pattern == "**":
+        return True
+    at = star = mark = 0
+    has_star, i = False, 0
+    while i < len(part):
+        if at < len(pattern) and pattern[at] == "*":
+            has_star, star, mark, at = True, at, i, at + 1
+        elif at < len(pattern) and pattern[at] in ("?", part[i]):
+            at, i = at + 1, i + 1
+        elif has_star:
+            mark += 1
+            at, i = star + 1, mark
+        else:
+            return False
+    return all(letter == "*" for letter in pattern[at:])
+
+
+async def read_in_box(data: bytes, box: Box, caps: Caps | None = None) -> dict[str, bytes]:
+    """Read an archive inside the sandbox; `BadArchive` if it is broken, hostile or too large."""
+    caps = caps or Caps()
+    limits = ResourceLimits(
+        wall_s=60.0,
+        cpu_s=5.0,
+        memory_mb=192 + 3 * ((caps.total_bytes + len(data)) >> 20),
+        disk_mb=1 + (len(data) + (1 << 20) >> 20),
+        num_processes=2,
+        output_bytes=caps.total_bytes + (LISTING_BYTES << 1),
+    )
+    preload = ("json", "tarfile", "zipfile", "bz2", "lzma")
+    outcome = await box.run(
+        Job(source=READER, files={"archive": data}, stdin=as_input(caps), preload=preload, limits=limits)
+    )
+    return _read_answer(outcome, caps)
+
+
+def _read_answer(outcome: Outcome, caps: Caps) -> dict[str, bytes]:
+    """Cut the bytes as the head says, trusting neither."""
+    head, newline, body = outcome.answer.partition(b"\n")
+    if outcome.ending != "exited" or not newline:
+        raise BadArchive(f"the reader did not come to an end ({outcome.ending})")
+    match json.loads(head):
+        case {"files": [*entries]}:
+            pass
+        case {"refused": str(reason)}:
+            raise BadArchive(reason)
+        case _:
+            raise BadArchive("an answer of another form")
+    files: dict[str, bytes] = {}
+    for name, size in entries:
+        files[checked_name(name)], body = body[:size], body[size:]
+    if len(files) > caps.num_entries or sum(map(len, files.values())) > caps.total_bytes:
+        raise BadArchive("more than the caps")
+    return files
