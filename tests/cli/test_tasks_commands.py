@@ -164,3 +164,9 @@ def test_a_task_id_with_a_strange_number_is_refused(refusal, number, tmp_path):
     assert "expected arithmetic/SPLIT/SEED/INDEX" in refusal(
         "verify", "arithmetic", f"arithmetic/eval/1/{number}", "--reply", "reply"
     )
+
+
+def test_a_check_as_json_has_every_claim_and_what_went_against_it(burnish, outside):
+    proofs = json.loads(burnish("tasks", "check", outside("cheap_too", share=0.9), "--json").stdout)
+    assert {proof["claim"]: len(proof["against"]) for proof in proofs if proof["against"]} == {"gold scores 1": 2}
+    assert {"hostile replies score nothing", "the verifier needs no network"} <= {proof["claim"] for proof in proofs}
