@@ -57,7 +57,7 @@ def test_folder_environment_functions_and_last_code_are_kept(send):
 @pytest.mark.parametrize(
     ("command", "output", "code"),
     [
-        ("echo \"it's\" 'a \"b\"' \\\\", 'it\'s a "b" \\\n', 0),
+        ('echo "it\'s" \'a "b"\' \\\\', 'it\'s a "b" \\\n', 0),
         ("cat <<E\na\n$((1+1))\nE", "a\n2\n", 0),
         ("for i in 1 2; do\n  echo $i\ndone; (exit 7)", "1\n2\n", 7),
         ("echo ä€😀", "ä€😀\n", 0),
@@ -163,13 +163,13 @@ for fd in range(3, 64):
         pass
 print('\\x1e' + '0' * 32 + '\\x1e', flush=True)
 time.sleep(.3)
-print('true end')
+print('true end', flush=True)
 os._exit(5)
 """
 
 
 def test_a_program_cannot_forge_the_end_of_its_command(send):
-    reply = send(f"python3 -c {FORGE!r}" if "'" not in FORGE else f'python3 -c "{FORGE}"')
+    reply = send(f"python3 - <<'END'\n{FORGE}\nEND")
     assert (reply.exit_code, reply.cwd) == (5, "/work") and reply.output.endswith("true end\n")
 
 
@@ -178,17 +178,19 @@ def test_what_a_command_starts_inherits_no_channel(send):
     assert reply.output == "[0, 1, 2, 3]\n"  # the last is the listing's own
 
 
-def test_a_word_from_another_process_counts_for_nothing(do, shell):
-    async def forge() -> Reply:
-        running = asyncio.ensure_future(shell.send("sleep .5; (exit 4)"))
-        await asyncio.sleep(0.1)
-        stranger = shell._reports.fileno()
-        assert stranger > 0
-        shell._take_report(b"0" * 32 + b"\0" + b"0\0/forged\0")
-        return await running
+STEAL = """( sleep .3
+for from in 10 11 12 13 14; do
+  read -t .2 -u $from line 2>/dev/null && break
+done
+set -- $line
+for to in 10 11 12 13 14; do
+  printf '%s\\0' "$3" 0 /forged >&$to
+done ) 2>/dev/null; (exit 5)"""
 
-    reply = do(forge())
-    assert (reply.exit_code, reply.cwd) == (4, "/work")
+
+def test_a_subshell_that_steals_the_word_is_not_believed(send):
+    reply = send(STEAL, 5.0)
+    assert reply.cwd == "/work" and reply.exit_code != 0
 
 
 def test_background_jobs_go_on_between_commands(send):

@@ -120,9 +120,9 @@ class Keeper:
         )
         room.make_store(made)
         self._stores.add(name)
-        room.lay(made, base.mode)
-        room.open_room(made, self._filter)
         self._rooms[name] = made
+        room.lay(made, list(base.chain), base.mode)
+        room.open_room(made, self._filter)
         return {}
 
     def do_close(self, *, name: str, **_: object) -> dict[str, Any]:
@@ -137,8 +137,7 @@ class Keeper:
         """Kill all in a room and start it anew on a snapshot."""
         base, restored = self._snapshot(snapshot), self._rooms[name]
         self._empty(restored)
-        restored.chain = list(base.chain)
-        room.lay(restored, base.mode)
+        room.lay(restored, list(base.chain), base.mode)
         room.open_room(restored, self._filter)
         self._drop_unused()
         return {}
@@ -147,14 +146,17 @@ class Keeper:
         return self._start if name is None else self._snapshots[name]
 
     def _empty(self, emptied: room.Room) -> None:
-        signal.pidfd_send_signal(emptied.holder_fd, signal.SIGKILL)
-        self._reap(until=emptied.holder)
-        for fd in (emptied.holder_fd, *emptied.fds.values()):
-            os.close(fd)
-        emptied.is_watched = False
-        kernel.unmount(emptied.live)
-        gone = {"tmp", "shm", "w", "live"} | ({"u"} if emptied.upper not in self._layers_in_use() else set())
-        for kind in gone:
+        """Kill all in a room and remove what it wrote since its last snapshot; again is no error."""
+        if emptied.is_open:
+            emptied.is_open = emptied.is_watched = False
+            signal.pidfd_send_signal(emptied.holder_fd, signal.SIGKILL)
+            self._reap(until=emptied.holder)
+            for fd in (emptied.holder_fd, *emptied.fds.values()):
+                os.close(fd)
+            emptied.fds = {}
+        with contextlib.suppress(OSError):
+            kernel.unmount(emptied.live)
+        for kind in ("tmp", "shm", "w", "live", "u"):
             layers.remove(f"{emptied.store}/{kind}{emptied.top}", emptied.store)
 
     def _layers_in_use(self) -> set[str]:
@@ -199,11 +201,14 @@ class Keeper:
             kernel.mount("none", old_live, None, flags)
         except OSError:
             return False  # somebody holds a file open for writing
-        mode = stat.S_IMODE(os.lstat(kept.upper).st_mode)
-        kept.chain = self._shortened(kept, [*kept.chain, kept.upper])
+        mode, old_top = stat.S_IMODE(os.lstat(kept.upper).st_mode), kept.top
+        try:
+            room.lay(kept, self._shortened(kept, [*kept.chain, kept.upper]), mode)
+        except OSError:
+            kernel.mount("none", old_live, None, flags & ~kernel.MS_RDONLY)
+            raise
         for kind in ("tmp", "shm"):
-            os.rename(f"{kept.store}/{kind}{kept.top}", f"{kept.store}/{kind}{kept.top + 1}")
-        room.lay(kept, mode)
+            os.rename(f"{kept.store}/{kind}{old_top}", f"{kept.store}/{kind}{kept.top}")
         room.swap_work(kept)
         kernel.unmount(old_live)
         os.rmdir(old_live)
@@ -216,8 +221,12 @@ class Keeper:
         if len(frozen) <= MAX_FROZEN:
             return chain
         merged = f"{kept.store}/m{kept.top}"
-        os.mkdir(merged)
-        layers.merge(frozen, merged)
+        try:
+            os.mkdir(merged)
+            layers.merge(frozen, merged)
+        except OSError:  # no space for it: a long chain is slower, not wrong
+            layers.remove(merged, kept.store)
+            return chain
         return [*(layer for layer in chain if layer not in frozen), merged]
 
     def _copy_still(self, kept: room.Room) -> str:

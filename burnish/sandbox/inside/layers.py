@@ -133,8 +133,10 @@ def _copy_attributes(source: str, target: str, status: os.stat_result) -> None:
 
 
 def remove(path: str, trash: str) -> None:
-    """Remove a tree of any depth: each folder is moved up into `trash` before it is emptied."""
-    status = os.lstat(path)
+    """Remove a tree of any depth, if it is there: each folder is moved up into `trash` before it is emptied."""
+    status = _lstat(path)
+    if status is None:
+        return
     if not stat.S_ISDIR(status.st_mode):
         os.unlink(path)
         return

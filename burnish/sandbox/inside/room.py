@@ -59,6 +59,7 @@ class Room:
     holder: int = 0
     holder_fd: int = -1
     fds: dict[str, int] = field(default_factory=dict[str, int])
+    is_open: bool = False
     is_watched: bool = False
 
     @property
@@ -93,14 +94,22 @@ def make_store(room: Room) -> None:
         raise OSError("tmpfs has no user attributes here; places need Linux 6.6 or later") from error
 
 
-def lay(room: Room, mode: int) -> None:
-    """Put a new empty layer on top of the room's chain, and mount it all."""
-    room.top += 1
-    for folder in (room.upper, f"{room.store}/w{room.top}", room.live):
-        os.mkdir(folder, 0o700)
-    os.chmod(room.upper, mode)
-    os.chown(room.upper, ROOM_UID, ROOM_UID)
-    layers.mount_writable(room.chain, room.upper, f"{room.store}/w{room.top}", room.live)
+def lay(room: Room, chain: list[str], mode: int) -> None:
+    """Put a new empty layer on top of a chain, mount it all, and make both the room's; or leave all as it was."""
+    top = room.top + 1
+    made = [f"{room.store}/{kind}{top}" for kind in ("u", "w", "live")]
+    upper, work, live = made
+    try:
+        for folder in made:
+            os.mkdir(folder, 0o700)
+        os.chmod(upper, mode)
+        os.chown(upper, ROOM_UID, ROOM_UID)
+        layers.mount_writable(chain, upper, work, live)
+    except OSError:
+        for folder in made:
+            layers.remove(folder, room.store)
+        raise
+    room.top, room.chain = top, chain
 
 
 def open_room(room: Room, seccomp_filter: seccomp.Program) -> None:
@@ -112,16 +121,18 @@ def open_room(room: Room, seccomp_filter: seccomp.Program) -> None:
         os.chown(folder, ROOM_UID, ROOM_UID)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # inherited, for the maps to be ours to write; none in a room sees us
         forked = kernel.clone(NEW_ROOM, signal.SIGCHLD)
         if forked.pid == 0:
             _hold(room, theirs, seccomp_filter)
         room.holder, room.holder_fd = forked.pid, forked.pidfd
+        room.is_open = True
         theirs.close()
-        _expect(ours, b"dumpable")
         ids = [ROOM_UID] if room.in_user_mode else [0, ROOM_UID]
         for kind in ("uid_map", "gid_map"):
             mounts.write(f"/proc/{forked.pid}/{kind}", "".join(f"{number} {number} 1\n" for number in ids))
         ours.send(b"mapped")
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         names = ("proc", "pts", "pid", *JOINED)
         message, fds, _, _ = socket.recv_fds(ours, 256, len(names))
         if message != b"holding":
@@ -129,17 +140,10 @@ def open_room(room: Room, seccomp_filter: seccomp.Program) -> None:
         room.fds = dict(zip(names, fds, strict=True))
 
 
-def _expect(link: socket.socket, word: bytes) -> None:
-    got = link.recv(256)
-    if got != word:
-        raise OSError(f"the first process of a room failed: {got.decode(errors='replace') or 'no word'}")
-
-
 def _hold(room: Room, link: socket.socket, seccomp_filter: seccomp.Program) -> NoReturn:
     try:
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # for its maps to be the keeper's to write
-        link.send(b"dumpable")
-        _expect(link, b"mapped")
+        if link.recv(16) != b"mapped":
+            raise OSError("the keeper wrote no maps")
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         fds = _furnish(room)
         _become_user(room, seccomp_filter)
