@@ -13,9 +13,9 @@ import asyncio
 import uuid
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError, model_validator
 
 from burnish.core.config import Strict, validate
 from burnish.core.errors import ConfigError, SandboxError
@@ -42,6 +42,12 @@ class Config(Strict):
     python: str = "python3"
     vouched_for: list[Guarantee] = []
     """What you have set up so that it holds, beyond what the deployment promises."""
+
+    @model_validator(mode="after")
+    def _local_is_this_host(self) -> Self:
+        if self.deployment == "local" and self.vouched_for:
+            raise ValueError("deployment 'local' isolates nothing, and nobody can vouch for it: leave out vouched_for")
+        return self
 
 
 def open_backend(options: Mapping[str, Json], num_workers: int) -> "SwerexBackend":
