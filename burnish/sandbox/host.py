@@ -9,13 +9,16 @@ Covered: CPython in a prefix of its own (pyenv, uv, conda, /usr/local) or in /us
 /usr or not. Not covered: Nix stores, musl.
 """
 
+import functools
+import itertools
 import os
 import platform
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
+from burnish.sandbox import cgroups
 from burnish.sandbox.inside import kernel
 from burnish.sandbox.inside.launch import CAP_SYS_ADMIN, Plan
 
@@ -23,6 +26,7 @@ OLDEST_KERNEL: Final = (5, 9)  # close_range, proc with subset=pid
 NAMESPACES: Final = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
 FIRST_JOB_UID: Final = 0x7000_0000  # a range that no distribution hands out
 NUM_JOB_UIDS: Final = 0x0F00_0000
+_job_numbers = itertools.count()
 
 
 def lacks() -> list[str]:
@@ -40,6 +44,11 @@ def lacks() -> list[str]:
     return found
 
 
+def next_job_uid() -> int:
+    """A uid that no other live job on this host has, from a range that nobody uses."""
+    return FIRST_JOB_UID + (os.getpid() * 4096 + next(_job_numbers) % 4096) % NUM_JOB_UIDS
+
+
 def how_to_get_it() -> str:
     """Name the ways to a host that can isolate."""
     if has_admin():
@@ -48,6 +57,14 @@ def how_to_get_it() -> str:
         "allow unprivileged user namespaces (sysctl user.max_user_namespaces above 0, and where the system "
         "has it kernel.apparmor_restrict_unprivileged_userns=0), or run as root"
     )
+
+
+@functools.cache
+def group_abilities() -> dict[str, cgroups.Tree]:
+    """What control groups of ours can do here; what a killed run left of them is removed first."""
+    found = cgroups.trees()
+    cgroups.remove_stale(found)
+    return cgroups.usable(found)
 
 
 def has_admin() -> bool:
@@ -67,13 +84,18 @@ def _owns_job_uids() -> bool:
     return False
 
 
+def identity_mode() -> Literal["root", "user"]:
+    """How jobs are kept apart: by uids of their own, or by user namespaces alone."""
+    return "root" if has_admin() and _owns_job_uids() else "user"
+
+
 def plan(control_fd: int, preload: tuple[str, ...]) -> Plan:
     """Plan the root for one fork server."""
     sites = _site_folders()
     inside_sites = [f"/site/{i}" for i in range(len(sites))]
     interpreter = f"/python/bin/python{sysconfig.get_python_version()}"
     return Plan(
-        mode="root" if has_admin() and _owns_job_uids() else "user",
+        mode=identity_mode(),
         control_fd=control_fd,
         binds=[*_python_binds(interpreter), *_library_binds(), *zip(sites, inside_sites, strict=True)],
         links={name: os.readlink(f"/{name}") for name in ("lib", "lib64") if Path(f"/{name}").is_symlink()},

@@ -5,20 +5,17 @@ is a `SandboxError`. Jobs run in `num_workers` threads, which only wait and read
 """
 
 import asyncio
-import itertools
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox import host
 from burnish.sandbox.streams import Cancel
 from burnish.sandbox.threads import run_in_thread
 from burnish.sandbox.types import Isolation, Job, Outcome, check_file_names
 from burnish.sandbox.zygote import Zygote, ZygoteDied
 
 NUM_ATTEMPTS = 2
-_job_numbers = itertools.count()
+NUM_SPARE_SLOTS = 1  # so that a next cell is made while a job runs
 
 
 class NamespaceBox:
@@ -27,6 +24,7 @@ class NamespaceBox:
     isolation: Isolation = "namespaces"
 
     def __init__(self, num_workers: int) -> None:
+        self._num_workers = num_workers
         self._threads = ThreadPoolExecutor(num_workers, thread_name_prefix="sandbox")
         self._lock = threading.Lock()
         self._zygotes: dict[tuple[str, ...], Zygote] = {}
@@ -50,7 +48,7 @@ class NamespaceBox:
         for _ in range(NUM_ATTEMPTS):
             zygote = self._zygote(job.preload, cancel)
             try:
-                return zygote.run(job, _next_uid(), cancel)
+                return zygote.run(job, cancel)
             except ZygoteDied:
                 continue
         if self._stopped:
@@ -66,7 +64,7 @@ class NamespaceBox:
                 if zygote is not None:
                     zygote.stop()
                     self._retired.append(zygote)
-                zygote = self._zygotes[preload] = Zygote(preload)
+                zygote = self._zygotes[preload] = Zygote(preload, self._num_workers + NUM_SPARE_SLOTS)
                 zygote.wait_until_ready(cancel)
             return zygote
 
@@ -82,8 +80,3 @@ class NamespaceBox:
             zygote.close()
         self._zygotes.clear()
         self._retired.clear()
-
-
-def _next_uid() -> int:
-    """A uid that no other live job on this host has, from a range that nobody uses."""
-    return host.FIRST_JOB_UID + (os.getpid() * 4096 + next(_job_numbers) % 4096) % host.NUM_JOB_UIDS

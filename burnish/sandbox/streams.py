@@ -65,7 +65,7 @@ class _Collection:
         self._is_dead = False
         self._is_ending = False
         self._stopped: Stopped | None = None
-        self._selector = selectors.DefaultSelector()
+        self._selector = selectors.PollSelector()  # for five descriptors, fewer calls than epoll
 
     def run(self, death_fd: int, cancel_fd: int) -> Collected:
         with self._selector:

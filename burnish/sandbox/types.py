@@ -45,7 +45,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a job. `exit_code` is None unless it exited by itself."""
+    """What became of a job. `exit_code` is None unless it exited by itself.
+
+    `cpu_s` is the processor time of its whole tree, where a control group counts it, else None.
+    """
 
     ending: Ending
     exit_code: int | None
@@ -53,6 +56,7 @@ class Outcome:
     stderr: bytes
     answer: bytes
     wall_s: float
+    cpu_s: float | None = None
 
 
 class Box(Protocol):

@@ -1,11 +1,11 @@
 """One fork server, seen from outside: start it, hand it jobs, stop it.
 
-Jobs travel over one SOCK_SEQPACKET socket, whose messages are atomic, so any number of threads may
-submit at once. The job's text and input go as sealed memfds, its outputs come back over pipes, and a
-socket pair per job carries the pidfd out and the cell's report after it. No file of the host is used.
+Jobs run in its slots (`slot.py`), which a thread opens behind the first jobs: each is a fork of the server
+in a control group of its own, if the system gives one. Orders travel over SOCK_SEQPACKET sockets, whose
+messages are atomic. No file of the host is used.
 """
 
-import fcntl
+import itertools
 import json
 import os
 import select
@@ -13,33 +13,39 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
-from dataclasses import asdict
+import threading
+from contextlib import suppress
+from dataclasses import asdict, replace
 from typing import Final
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox import bare, host
-from burnish.sandbox.inside.cell import STARTED, Order, Report
-from burnish.sandbox.inside.serve import READY
-from burnish.sandbox.streams import Cancel, Collected, collect
+from burnish.sandbox import bare, cgroups, host
+from burnish.sandbox.inside.cell import Order
+from burnish.sandbox.inside.serve import OPEN_SLOT, READY
+from burnish.sandbox.slot import Slot, ZygoteDied, has_hung_up, order_of, receive_fd
+from burnish.sandbox.streams import Cancel
 from burnish.sandbox.types import Job, Outcome
 
+__all__ = ["Zygote", "ZygoteDied"]
+
 START_S: Final = 120.0
-FORK_S: Final = 30.0
 HANG_UP_S: Final = 1.0
-
-
-class ZygoteDied(Exception):
-    """The fork server went away under a job; a new one may be started and the job run again."""
+LOOK_EVERY_S: Final = 0.5
+_group_numbers = itertools.count()
 
 
 class Zygote:
-    """A running fork server for one tuple of preloaded modules."""
+    """A running fork server for one tuple of preloaded modules, with up to `num_slots` jobs at once."""
 
-    def __init__(self, preload: tuple[str, ...]) -> None:
+    def __init__(self, preload: tuple[str, ...], num_slots: int = 1) -> None:
         self._preload = preload
+        self._num_slots = num_slots
+        self._idle: list[Slot] = []
+        self._slots: list[Slot] = []
+        self._last_order: Order | None = None
+        self._changed = threading.Condition()
+        self._opener: threading.Thread | None = None
+        self._is_stopped = False
         self._errors_fd = os.memfd_create("zygote-stderr")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
@@ -60,6 +66,8 @@ class Zygote:
         ready, _, _ = select.select([self._control, cancel], [], [], START_S)
         word = self._control.recv(64) if self._control in ready else b""
         if word == READY:
+            self._opener = threading.Thread(target=self._open_slots, name="sandbox-slots", daemon=True)
+            self._opener.start()
             return
         self.stop(hang_up_s=0.0)
         if cancel in ready:
@@ -76,25 +84,23 @@ class Zygote:
 
     def is_alive(self) -> bool:
         """Whether it can still take jobs."""
-        return self._process.poll() is None and not _has_hung_up(self._control)
+        return self._process.poll() is None and not has_hung_up(self._control)
 
-    def run(self, job: Job, uid: int, cancel: Cancel) -> Outcome:
+    def run(self, job: Job, cancel: Cancel) -> Outcome:
         """Run one job, blocking; `ZygoteDied` if the server died and not the job."""
-        started = time.monotonic()
-        with ExitStack() as stack:
-            link, pipes = self._submit(job, uid, stack)
-            pidfd, early = _receive_pidfd(link)
-            stack.callback(os.close, pidfd)
-            collected = collect(pipes, pidfd, cancel, lambda: _kill(pidfd), job.limits.wall_s, job.limits.output_bytes)
-            report = early + _receive_rest(link)
-        if collected.stopped is None and b"{" not in report and not self.is_alive():
-            raise ZygoteDied
-        if not report.startswith(STARTED) and collected.stopped is None:
-            raise SandboxError(f"sandbox: the cell of a job could not be made: {self._last_words()}")
-        return _outcome(collected, report.removeprefix(STARTED), time.monotonic() - started)
+        order = order_of(job)
+        slot = self._take(order)
+        try:
+            outcome = slot.run(job, order, cancel, self._last_words, self.is_alive)
+        finally:
+            self._give_back(slot, order_of(job))
+        return outcome
 
     def stop(self, hang_up_s: float = HANG_UP_S) -> None:
         """End the server and all of its jobs; safe to call twice."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
         try:
@@ -106,28 +112,74 @@ class Zygote:
     def close(self) -> None:
         """Stop and let go of what the last jobs still needed."""
         self.stop()
+        if self._opener is not None:
+            self._opener.join()
+        for slot in self._slots:
+            slot.close()
+        self._slots.clear()
+        self._idle.clear()
         self._control.close()
         if self._errors_fd >= 0:
             os.close(self._errors_fd)
             self._errors_fd = -1
 
-    def _submit(self, job: Job, uid: int, stack: ExitStack) -> tuple[socket.socket, Mapping[str, int]]:
-        link, far_link = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        stack.enter_context(link)
-        with ExitStack() as far, far_link:
-            inputs = [_sealed(_payload(job)), _sealed(job.stdin)]
-            pipes = {name: os.pipe() for name in ("stdout", "stderr", "answer")}
-            for read_end, write_end in pipes.values():
-                stack.callback(os.close, read_end)
-                far.callback(os.close, write_end)
-            for fd in inputs:
-                far.callback(os.close, fd)
-            fds = [far_link.fileno(), *inputs, *(write_end for _, write_end in pipes.values())]
-            try:
-                socket.send_fds(self._control, [json.dumps(asdict(_order(job, uid))).encode()], fds)
-            except OSError as error:
-                raise ZygoteDied from error
-        return link, {name: read_end for name, (read_end, _) in pipes.items()}
+    def _take(self, order: Order) -> Slot:
+        """Wait for an idle slot, at best one whose cell has these limits; the longest idle is the readiest."""
+        with self._changed:
+            while not self._idle:
+                if self._is_stopped or not self.is_alive():
+                    raise ZygoteDied
+                self._changed.wait(LOOK_EVERY_S)
+            slot = next((slot for slot in self._idle if slot.fits(order)), None)
+            slot = slot or next((slot for slot in self._idle if not slot.has_cell()), self._idle[0])
+            self._idle.remove(slot)
+            return slot
+
+    def _give_back(self, slot: Slot, next_order: Order) -> None:
+        """Order cells ahead for jobs like the last one."""
+        with self._changed:
+            self._last_order = next_order
+            if not slot.is_alive():
+                self._slots.remove(slot)
+                slot.close()
+            else:
+                self._idle.append(slot)
+            for idle in self._idle:
+                if not idle.has_cell() and not self._is_stopped:
+                    with suppress(ZygoteDied):
+                        idle.prepare(replace(next_order, uid=host.next_job_uid()))
+            self._changed.notify_all()
+
+    def _open_slots(self) -> None:
+        """Keep the number of slots; the work of a thread, since a control group may take its time."""
+        able = host.group_abilities()
+        with suppress(ZygoteDied, OSError):
+            while True:
+                slot = self._open_slot(able)
+                with self._changed:
+                    self._slots.append(slot)
+                    self._idle.append(slot)
+                    if self._last_order is not None:
+                        slot.prepare(replace(self._last_order, uid=host.next_job_uid()))
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._is_stopped or len(self._slots) < self._num_slots)
+                    if self._is_stopped:
+                        return
+
+    def _open_slot(self, able: dict[str, cgroups.Tree]) -> Slot:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs:
+                socket.send_fds(self._control, [OPEN_SLOT], [theirs.fileno()])
+            pidfd, _ = receive_fd(ours)
+        except (OSError, ZygoteDied):
+            ours.close()
+            raise
+        ours.settimeout(None)
+        group = cgroups.make_group(next(_group_numbers), able)
+        if group is not None:
+            group.add(_pid_of(pidfd))
+        return Slot(ours, pidfd, group)
 
     def _last_words(self) -> str:
         size = os.fstat(self._errors_fd).st_size
@@ -140,81 +192,6 @@ def _command(control_fd: int, preload: tuple[str, ...]) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", bare.start("launch"), plan]
 
 
-def _receive_pidfd(link: socket.socket) -> tuple[int, bytes]:
-    """Wait for the pidfd; the cell may speak on the same link before it comes."""
-    link.settimeout(FORK_S)
-    early = b""
-    while True:
-        try:
-            message, fds, _, _ = socket.recv_fds(link, 1 << 12, 1)
-        except (TimeoutError, ConnectionError) as error:
-            raise ZygoteDied from error
-        if fds:
-            return fds[0], early
-        if not message:
-            raise ZygoteDied
-        early += message
-
-
-def _receive_rest(link: socket.socket) -> bytes:
-    rest = b""
-    while message := link.recv(1 << 12):
-        rest += message
-    return rest
-
-
-def _has_hung_up(control: socket.socket) -> bool:
-    try:
-        return control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-
-
-def _sealed(content: bytes) -> int:
-    fd = os.memfd_create("job", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    view = memoryview(content)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
-    return fd
-
-
-def _payload(job: Job) -> bytes:
-    head = {"source": job.source, "files": [(name, len(content)) for name, content in job.files.items()]}
-    text = json.dumps(head).encode()
-    return b"".join([len(text).to_bytes(8, "big"), text, *job.files.values()])
-
-
-def _order(job: Job, uid: int) -> Order:
-    limits = job.limits
-    return Order(
-        uid=uid,
-        cpu_s=limits.cpu_s,
-        memory_mb=limits.memory_mb,
-        disk_mb=limits.disk_mb,
-        num_files=limits.num_files,
-        num_processes=limits.num_processes,
-    )
-
-
-def _kill(pidfd: int) -> None:
-    with suppress(ProcessLookupError):
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-
-
-def _outcome(collected: Collected, report: bytes, wall_s: float) -> Outcome:
-    # A cell that died without a word was killed by what it ran into, such as the kernel's own memory killer.
-    said = Report(**json.loads(report)) if report else Report(ending="killed", exit_code=None)
-    stopped = None if collected.stopped == "cancelled" else collected.stopped
-    return Outcome(
-        ending=stopped or said.ending,
-        exit_code=None if stopped else said.exit_code,
-        stdout=collected.stdout,
-        stderr=collected.stderr,
-        answer=collected.answer,
-        wall_s=wall_s,
-    )
+def _pid_of(pidfd: int) -> int:
+    with open(f"/proc/self/fdinfo/{pidfd}") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Pid:"))

@@ -1,16 +1,24 @@
-"""The cell of one job: pid 1 of its namespaces. It furnishes the place, gives up its rights, starts
-the program as its child, watches the tree, reports how it ended, and by dying kills what is left.
+"""The cell of one job: pid 1 of its namespaces. It furnishes the place, gives up its rights, forks the
+program's process, and both wait for the job: a cell is made ahead, but serves one job only. Then it
+watches the tree, reports how it ended, and by dying kills what is left.
+
+The cell says FURNISHED on its link once all walls are up. The job comes as one message with five
+descriptors on the same link, which the program's process reads; the cell alone answers, at the end.
 
 Limits: the kernel holds address space, file size, descriptors and CPU per process, and processes per
 job (each job has a uid or a user namespace of its own). The watcher adds what rlimits cannot say: the
 memory and CPU time of the whole tree, looked at every 20 ms, so a burst may overshoot by what can be
 written in that time. All writable folders share one tmpfs of `disk_mb` and `num_files`.
 
+What runs for each job is written for few page faults: each costs microseconds after a fork, and
+they, not the system calls, are most of a job's price.
+
 Covered: everything in `ResourceLimits` but `wall_s` and `output_bytes`, which the outside enforces.
-Not covered: cgroups (kernel memory such as pipe and socket buffers is bounded by counts alone).
+Not covered: kernel memory (pipes, sockets), which the server's cgroup bounds where there is one.
 """
 
 import contextlib
+import io
 import json
 import math
 import mmap
@@ -19,19 +27,20 @@ import resource
 import select
 import signal
 import socket
-import sys
-from dataclasses import asdict, dataclass, replace
-from typing import Final, Literal, NoReturn
+from dataclasses import dataclass
+from typing import BinaryIO, Final, Literal, NamedTuple, NoReturn
 
-from burnish.sandbox.inside import kernel, program, seccomp
+from burnish.sandbox.inside import kernel, landlock, program, seccomp
 
 ANSWER_FD: Final = 3
 JOB_UID: Final = 1000  # as seen within a user namespace
 LOOK_EVERY_MS: Final = 20
-NICENESS: Final = 10
 MAX_DESCRIPTORS: Final = 256
+NUM_JOB_DESCRIPTORS: Final = 5  # stdout, stderr, answer; then the job's text and its stdin, if they are long
+MAX_MESSAGE_BYTES: Final = 1 << 16
 WRITABLE: Final = {"work": "/work", "tmp": "/tmp", "shm": "/dev/shm"}
-STARTED: Final = b"S"
+FURNISHED: Final = b"F"
+KILL_FIRST: Final = b"500"  # of the kernel's memory killer: the job before the server that it was forked from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +56,6 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Descriptors:
-    """What the outside hands in: `link` is the cell's, the rest is the program's."""
-
-    link: int
-    payload: int
-    stdin: int
-    stdout: int
-    stderr: int
-    answer: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
     """The job itself."""
 
@@ -68,39 +65,53 @@ class Payload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """How the program ended, as JSON over the link."""
+    """How the program ended, as JSON over the link. Not `began`: its files could not be written."""
 
     ending: Literal["exited", "killed", "timed_out", "over_memory"]
     exit_code: int | None
+    began: bool = True
 
 
-def live(order: Order, fds: Descriptors, seccomp_filter: seccomp.Program, in_user_namespace: bool) -> NoReturn:
+class Walls(NamedTuple):
+    """What the server prepares once for all of its cells."""
+
+    seccomp_filter: seccomp.Program
+    landlock_abi: int
+    has_user_namespace: bool
+
+
+def live(order: Order, link_fd: int, walls: Walls) -> NoReturn:
     """Run one job from an empty place to its report."""
-    os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _furnish(order, fds, in_user_namespace)
-    _give_way()
-    _give_up_rights(order, in_user_namespace)
-    payload = _read_payload(fds.payload)
-    _write_files(payload.files)
+    _furnish(order, walls.has_user_namespace)
+    _give_up_rights(order, walls.has_user_namespace)
+    landlock.enforce(walls.landlock_abi, WRITABLE.values())
     marks = mmap.mmap(-1, mmap.PAGESIZE)
-    seccomp.install(seccomp_filter)
-    link = socket.socket(fileno=fds.link)
-    link.send(STARTED)
+    alarm = os.eventfd(0)
+    seccomp.install(walls.seccomp_filter)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of rights clears it, so it comes last
+    link = socket.socket(fileno=link_fd)
     child = os.fork()
     if child == 0:
-        _become_program(order, fds, payload, marks)
-    report = _watch(child, order)
-    if marks[0] and report.ending == "exited":
-        report = replace(report, ending="over_memory")
-    link.send(json.dumps(asdict(report)).encode())
+        _become_program(order, link, marks, alarm)
+    _tell(link, FURNISHED)
+    ending, exit_code = _watch(child, order, alarm)
+    if marks[0] and ending == "exited":
+        ending = "over_memory"
+    code, began = b"null" if exit_code is None else b"%d" % exit_code, b"true" if marks[1] else b"false"
+    _tell(link, b'{"ending": "%b", "exit_code": %b, "began": %b}' % (ending.encode(), code, began))
     os._exit(0)
 
 
-def _furnish(order: Order, fds: Descriptors, in_user_namespace: bool) -> None:
-    if in_user_namespace:
+def _tell(link: socket.socket, word: bytes) -> None:
+    with contextlib.suppress(OSError):  # the outside did not need this cell
+        link.send(word)
+
+
+def _furnish(order: Order, has_user_namespace: bool) -> None:
+    if has_user_namespace:
         _map_to_job_user()
-    owner = JOB_UID if in_user_namespace else order.uid
+    owner = JOB_UID if has_user_namespace else order.uid
     flags = kernel.MS_NOSUID | kernel.MS_NODEV
     size = f"size={order.disk_mb}m,nr_inodes={order.num_files + len(WRITABLE) + 1},mode=0711"
     kernel.mount("tmpfs", "/scratch", "tmpfs", flags, size)
@@ -108,21 +119,18 @@ def _furnish(order: Order, fds: Descriptors, in_user_namespace: bool) -> None:
         os.mkdir(f"/scratch/{name}", 0o700)
         os.chown(f"/scratch/{name}", owner, owner)
         kernel.mount(f"/scratch/{name}", place, None, kernel.MS_BIND)
-    for fd in (fds.stdout, fds.stderr, fds.answer):
-        os.fchown(fd, owner, owner)  # so that /dev/stdout can be opened by name
     kernel.mount("proc", "/proc", "proc", flags | kernel.MS_NOEXEC, "subset=pid")
     kernel.set_hostname(b"sandbox")
+    _die_before_the_server()
 
 
-def _give_way() -> None:
-    """Run behind what samples and trains: its threads wait for each other, and lose 8 ms where a job takes a turn.
-
-    Where the kernel groups tasks by session, the group's niceness is what counts; it may be changed ten times a
-    second by those without rights, and a job that comes too soon runs at the usual priority.
-    """
-    os.nice(NICENESS)
-    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as autogroup:
-        autogroup.write(str(NICENESS))
+def _die_before_the_server() -> None:
+    """Where a cgroup runs out of memory, the kernel's killer takes the job before the server that it came from."""
+    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    try:
+        os.write(fd, KILL_FIRST)
+    finally:
+        os.close(fd)
 
 
 def _map_to_job_user() -> None:
@@ -131,10 +139,11 @@ def _map_to_job_user() -> None:
             file.write(text)
 
 
-def _give_up_rights(order: Order, in_user_namespace: bool) -> None:
+def _give_up_rights(order: Order, has_user_namespace: bool) -> None:
     _limit(order)
-    kernel.keep_capabilities(lambda capability: False)
-    if not in_user_namespace:
+    if has_user_namespace:  # in which all capabilities are back; else the server has dropped them for good
+        kernel.keep_capabilities(lambda capability: False)
+    else:
         os.setgroups([])
         os.setresgid(order.uid, order.uid, order.uid)
         os.setresuid(order.uid, order.uid, order.uid)
@@ -158,8 +167,8 @@ def _limit(order: Order) -> None:
         resource.setrlimit(name, (value, value))
 
 
-def _read_payload(fd: int) -> Payload:
-    with open(fd, "rb") as file:
+def _read_payload(source: BinaryIO) -> Payload:
+    with source as file:
         head = json.loads(file.read(int.from_bytes(file.read(8), "big")))
         return Payload(source=head["source"], files={name: file.read(size) for name, size in head["files"]})
 
@@ -171,23 +180,30 @@ def _write_files(files: dict[str, bytes]) -> None:
             file.write(content)
 
 
-def _become_program(order: Order, fds: Descriptors, payload: Payload, marks: mmap.mmap) -> NoReturn:
+def _become_program(order: Order, link: socket.socket, marks: mmap.mmap, alarm: int) -> NoReturn:
     os.setpgid(0, 0)  # a group, so that kill(0) stays inside; no session, which would have the usual priority again
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for target, source in enumerate((fds.stdin, fds.stdout, fds.stderr, fds.answer)):
+    cpu_s = max(1, math.ceil(order.cpu_s))
+    message, fds, _, _ = socket.recv_fds(link, MAX_MESSAGE_BYTES, NUM_JOB_DESCRIPTORS)
+    if not message:
+        os._exit(0)  # the outside did not need this cell
+    os.eventfd_write(alarm, 1)
+    is_inline, has_stdin = message[0], message[1]
+    payload = _read_payload(io.BytesIO(message[2:]) if is_inline else os.fdopen(fds[3], "rb"))
+    _write_files(payload.files)
+    stdin = fds[-1] if has_stdin else os.open("/dev/null", os.O_RDONLY)
+    for target, source in enumerate((stdin, *fds[:3])):
         os.dup2(source, target + 64)
     for target in range(4):
         os.dup2(target + 64, target)
     kernel.close_from(4)
     os.environ["BURNISH_ANSWER_FD"] = str(ANSWER_FD)
-    cpu_s = max(1, math.ceil(order.cpu_s))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
     grown = (order.memory_mb << 20) + _address_space()
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_AS, (grown, grown))
     resource.setrlimit(resource.RLIMIT_DATA, (grown, grown))
-    for name in [name for name in sys.modules if name == "burnish" or name.startswith("burnish.")]:
-        del sys.modules[name]
+    marks[1] = 1
     program.run(payload.source, lambda: marks.__setitem__(0, 1))
 
 
@@ -196,21 +212,27 @@ def _address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def _watch(child: int, order: Order) -> Report:
+def _watch(child: int, order: Order, alarm: int) -> tuple[str, int | None]:
+    """Wait for the job, asleep; then look at its tree until it ends."""
     poll = select.poll()
     poll.register(os.pidfd_open(child), select.POLLIN)
-    own_kb = _tree_kb(os.getpid(), 0)
+    poll.register(alarm, select.POLLIN)
+    poll.poll()
+    poll.unregister(alarm)
+    inherited_kb = -1
     while True:
         poll.poll(LOOK_EVERY_MS)
         ended = _reap(child)
         cpu_s = sum(os.times()[2:4])
         if ended is not None:
             return _describe(ended, spent_cpu=cpu_s >= order.cpu_s)
+        if inherited_kb < 0:
+            inherited_kb = _tree_kb(os.getpid(), 0)
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
-        if sum(_tree_kb(pid, own_kb) for pid in pids) > order.memory_mb << 10:
-            return Report(ending="over_memory", exit_code=None)
+        if sum(_tree_kb(pid, inherited_kb) for pid in pids) > order.memory_mb << 10:
+            return "over_memory", None
         if cpu_s + sum(map(_cpu_s, pids)) > order.cpu_s:
-            return Report(ending="timed_out", exit_code=None)
+            return "timed_out", None
 
 
 def _reap(child: int) -> int | None:
@@ -223,11 +245,11 @@ def _reap(child: int) -> int | None:
             return None
 
 
-def _describe(status: int, spent_cpu: bool) -> Report:
+def _describe(status: int, spent_cpu: bool) -> tuple[str, int | None]:
     if os.WIFEXITED(status):
-        return Report(ending="exited", exit_code=os.WEXITSTATUS(status))
+        return "exited", os.WEXITSTATUS(status)
     by_cpu = os.WTERMSIG(status) == signal.SIGXCPU or (os.WTERMSIG(status) == signal.SIGKILL and spent_cpu)
-    return Report(ending="timed_out" if by_cpu else "killed", exit_code=None)
+    return "timed_out" if by_cpu else "killed", None
 
 
 def _tree_kb(pid: int, inherited_kb: int) -> int:

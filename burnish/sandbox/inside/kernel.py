@@ -64,7 +64,8 @@ def _checked(result: int, what: str) -> int:
     return result
 
 
-def _call(number: int, what: str, *arguments: int | bytes | None) -> int:
+def call(number: int, what: str, *arguments: int | bytes) -> int:
+    """Make a system call by its number; `OSError` names it by `what`."""
     longs = [ctypes.c_long(a) if isinstance(a, int) else ctypes.c_char_p(a) for a in arguments]
     return _checked(int(_libc.syscall(ctypes.c_long(number), *longs)), what)
 
@@ -81,11 +82,16 @@ class Forked(NamedTuple):
     pidfd: int
 
 
-def clone(flags: int, signal: int) -> Forked:
-    """Fork into new namespaces, as `os.fork` does as far as Python can tell."""
+def clone(flags: int, signal: int, *, has_hooks: bool = True) -> Forked:
+    """Fork into new namespaces, as `os.fork` does as far as Python can tell.
+
+    Without `has_hooks` the child does none of what Python does after a fork, such as new random state; it
+    must have been forked by the only thread.
+    """
     pidfd = ctypes.c_int(-1)
     number = _NUMBERS[platform.machine()].clone
-    ctypes.pythonapi.PyOS_BeforeFork()
+    if has_hooks:
+        ctypes.pythonapi.PyOS_BeforeFork()
     pid = int(
         _libc.syscall(
             ctypes.c_long(number),
@@ -96,9 +102,9 @@ def clone(flags: int, signal: int) -> Forked:
             ctypes.c_long(0),
         )
     )
-    if pid == 0:
+    if has_hooks and pid == 0:
         ctypes.pythonapi.PyOS_AfterFork_Child()
-    else:
+    elif has_hooks:
         ctypes.pythonapi.PyOS_AfterFork_Parent()
     return Forked(_checked(pid, f"clone({flags:#x})"), pidfd.value)
 
@@ -123,14 +129,14 @@ def unmount(target: str) -> None:
 def enter_root(new_root: str) -> None:
     """Make `new_root` the root of this mount namespace and let go of the old one."""
     os.chdir(new_root)
-    _call(_NUMBERS[platform.machine()].pivot_root, "pivot_root", b".", b".")
+    call(_NUMBERS[platform.machine()].pivot_root, "pivot_root", b".", b".")
     unmount(".")
     os.chdir("/")
 
 
 def close_from(first: int) -> None:
     """Close every descriptor from `first` up."""
-    _call(_NUMBERS[platform.machine()].close_range, "close_range", first, 0xFFFF_FFFF, 0)
+    call(_NUMBERS[platform.machine()].close_range, "close_range", first, 0xFFFF_FFFF, 0)
 
 
 def set_hostname(name: bytes) -> None:

@@ -1,0 +1,240 @@
+"""One slot of a fork server: it has one cell ready, gives it one job, and orders the next cell.
+
+A cell is made while nobody waits: forked, furnished, its rights given up, its program's process born.
+What a job waits for is its own run. The order of a cell names its limits, so a cell that was made ahead
+serves a job of the same limits, or none.
+
+The job travels on the cell's link as one message: small sources inline, larger ones and a stdin as sealed
+memfds, outputs over pipes. No file of the host is used.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, replace
+from typing import Final, NamedTuple
+
+from burnish.core.errors import SandboxError
+from burnish.sandbox import host
+from burnish.sandbox.cgroups import Group
+from burnish.sandbox.inside.cell import FURNISHED, Order, Report
+from burnish.sandbox.streams import Cancel, Collected, collect
+from burnish.sandbox.types import Job, Outcome
+
+FORK_S: Final = 30.0
+INLINE_BYTES: Final = 1 << 15
+SPARE_BYTES: Final = 48 << 20  # of a group, for the server's and the kernel's own
+SPARE_PROCESSES: Final = 6  # the slot, the cell, and a cell that is going
+
+
+class ZygoteDied(Exception):
+    """The fork server went away under a job; a new one may be started and the job run again."""
+
+
+class _Cell(NamedTuple):
+    order: Order
+    link: socket.socket
+
+
+class Slot:
+    """A slot from outside. One thread at a time uses it."""
+
+    def __init__(self, control: socket.socket, pidfd: int, group: Group | None) -> None:
+        self._control = control
+        self._pidfd = pidfd
+        self._group = group
+        self._cell: _Cell | None = None
+        self._num_memory_kills = 0
+
+    def prepare(self, order: Order) -> None:
+        """Order a cell, and wait for nothing."""
+        self._discard()
+        link, far_link = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with far_link:
+                if self._group is not None:
+                    spare = SPARE_BYTES + (order.disk_mb << 20)
+                    self._group.limit((order.memory_mb << 20) + spare, order.num_processes + SPARE_PROCESSES)
+                socket.send_fds(self._control, [json.dumps(asdict(order)).encode()], [far_link.fileno()])
+        except OSError as error:
+            link.close()
+            raise ZygoteDied from error
+        self._cell = _Cell(order, link)
+
+    def fits(self, order: Order) -> bool:
+        """Whether a cell with these limits is ready or on its way."""
+        return self._cell is not None and replace(self._cell.order, uid=order.uid) == order
+
+    def has_cell(self) -> bool:
+        """Whether any cell is ready or on its way."""
+        return self._cell is not None
+
+    def is_alive(self) -> bool:
+        """Whether it can still make cells."""
+        return not has_hung_up(self._control)
+
+    def run(
+        self, job: Job, order: Order, cancel: Cancel, last_words: Callable[[], str], is_alive: Callable[[], bool]
+    ) -> Outcome:
+        """Run one job, blocking; `ZygoteDied` if the server died and not the job."""
+        started = time.monotonic()
+        if not self.fits(order):
+            self.prepare(order)
+        assert self._cell is not None
+        link, self._cell = self._cell.link, None
+        cpu_before_s = self._cpu_s()
+        with link, ExitStack() as stack:
+            pipes = _hand_over(job, link, stack)
+            pidfd, early = receive_fd(link)
+            stack.callback(os.close, pidfd)
+            collected = collect(pipes, pidfd, cancel, lambda: _kill(pidfd), job.limits.wall_s, job.limits.output_bytes)
+            report = early + _receive_rest(link)
+        _, _, said = report.partition(FURNISHED)
+        ran_out = self._ran_out_of_memory()
+        if collected.stopped is None and not ran_out:
+            if not said and not (self.is_alive() and is_alive()):
+                raise ZygoteDied
+            if not report.startswith(FURNISHED) or b'"began": false' in said:
+                raise SandboxError(f"sandbox: the cell of a job could not be made: {last_words()}")
+        outcome = _outcome(collected, said, time.monotonic() - started)
+        if ran_out and outcome.ending in ("exited", "killed"):
+            outcome = replace(outcome, ending="over_memory", exit_code=None)
+        cpu_after_s = self._cpu_s()
+        return outcome if cpu_after_s is None else replace(outcome, cpu_s=cpu_after_s - (cpu_before_s or 0.0))
+
+    def close(self) -> None:
+        """End the slot, its cell and its group; safe to call twice."""
+        self._discard()
+        self._control.close()
+        if self._pidfd >= 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            os.close(self._pidfd)
+            self._pidfd = -1
+        if self._group is not None:
+            self._group.kill()
+            self._group.close()
+
+    def _discard(self) -> None:
+        if self._cell is not None:
+            self._cell.link.close()  # it hears the end, and goes
+            self._cell = None
+
+    def _cpu_s(self) -> float | None:
+        return None if self._group is None else self._group.cpu_s()
+
+    def _ran_out_of_memory(self) -> bool:
+        if self._group is None:
+            return False
+        before, self._num_memory_kills = self._num_memory_kills, self._group.num_memory_kills()
+        return self._num_memory_kills > before
+
+
+def order_of(job: Job) -> Order:
+    """Order a cell for this job, with a uid that no other live job on this host has."""
+    limits = job.limits
+    return Order(
+        uid=host.next_job_uid(),
+        cpu_s=limits.cpu_s,
+        memory_mb=limits.memory_mb,
+        disk_mb=limits.disk_mb,
+        num_files=limits.num_files,
+        num_processes=limits.num_processes,
+    )
+
+
+def has_hung_up(control: socket.socket) -> bool:
+    """Whether the other end is gone."""
+    try:
+        return control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def receive_fd(link: socket.socket) -> tuple[int, bytes]:
+    """Wait for the handle of what was forked, and whatever was said before it."""
+    link.settimeout(FORK_S)
+    early = b""
+    while True:
+        try:
+            message, fds, _, _ = socket.recv_fds(link, 1 << 12, 1)
+        except (TimeoutError, OSError) as error:
+            raise ZygoteDied from error
+        if fds:
+            return fds[0], early
+        if not message:
+            raise ZygoteDied
+        early += message
+
+
+def _hand_over(job: Job, link: socket.socket, stack: ExitStack) -> dict[str, int]:
+    read_ends: dict[str, int] = {}
+    far_fds: list[int] = []
+    with ExitStack() as far:
+        for name in ("stdout", "stderr", "answer"):
+            read_ends[name], write_end = os.pipe()
+            stack.callback(os.close, read_ends[name])
+            far.callback(os.close, write_end)
+            os.fchmod(write_end, 0o666)  # so that the job, whose uid is another, can open /dev/stdout by name
+            far_fds.append(write_end)
+        payload = _payload(job)
+        is_inline = len(payload) <= INLINE_BYTES
+        for content in ((b"" if is_inline else payload), job.stdin):
+            if content:
+                far_fds.append(_sealed(content))
+                far.callback(os.close, far_fds[-1])
+        head = bytes([is_inline, bool(job.stdin)])
+        with suppress(BrokenPipeError, ConnectionError):  # a cell that died: what it said tells why
+            socket.send_fds(link, [head + (payload if is_inline else b"")], far_fds)
+    return read_ends
+
+
+def _receive_rest(link: socket.socket) -> bytes:
+    rest = b""
+    with suppress(ConnectionError):
+        while message := link.recv(1 << 12):
+            rest += message
+    return rest
+
+
+def _sealed(content: bytes) -> int:
+    fd = os.memfd_create("job", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+def _payload(job: Job) -> bytes:
+    head = {"source": job.source, "files": [(name, len(content)) for name, content in job.files.items()]}
+    text = json.dumps(head).encode()
+    return b"".join([len(text).to_bytes(8, "big"), text, *job.files.values()])
+
+
+def _kill(pidfd: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+
+
+def _outcome(collected: Collected, report: bytes, wall_s: float) -> Outcome:
+    # A cell that died without a word was killed by what it ran into, such as the kernel's own memory killer.
+    said = Report(**json.loads(report)) if report else Report(ending="killed", exit_code=None)
+    stopped = None if collected.stopped == "cancelled" else collected.stopped
+    return Outcome(
+        ending=stopped or said.ending,
+        exit_code=None if stopped else said.exit_code,
+        stdout=collected.stdout,
+        stderr=collected.stderr,
+        answer=collected.answer,
+        wall_s=wall_s,
+    )
