@@ -17,7 +17,11 @@ from burnish.rewards import code_tests_job
 from burnish.sandbox import Box, Job, Outcome, ResourceLimits
 
 LIMITS: Final = ResourceLimits(wall_s=120.0, cpu_s=4.0, memory_mb=512, disk_mb=32, num_files=4096, num_processes=16)
-STARTED_LIKE_PYTHON: Final = "import importlib.util as _u\nif _u.find_spec('sitecustomize'): import sitecustomize\n"
+STARTED_LIKE_PYTHON: Final = """import importlib.util as _u, sys as _s
+for _n in [one for one in _s.modules if one.partition(".")[0] == "json"]:
+    del _s.modules[_n]  # as in a new Python, which has not imported it yet
+if _u.find_spec("sitecustomize"): import sitecustomize
+"""
 RUN_PYTEST: Final = """
 import os, runpy, sys
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what is installed here beside pytest would only cost time
