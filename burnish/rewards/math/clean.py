@@ -42,6 +42,7 @@ REWRITES = tuple(
         (r"\\\(|\\\)|\\\[|\\\]|(?<!\\)\$\$?", " "),
         (r"\\\\?\$|[$]", r" \\$ "),
         (r"\^\s*\{?\s*\\(?:circ|degree)(?![A-Za-z])\s*\}?|\\degrees?(?![A-Za-z])", r" \\degree "),
+        (r"(?<![A-Za-z])([apAP])\.\s?[mM](?:\.|(?![A-Za-z]))", r"\1m"),
         (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
         (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
         (r"\\(frac|binom|sqrt)\s*([0-9])", r"\\\1{\2}"),

@@ -1,7 +1,8 @@
 """The verifier `math`: one answer out of a reply, compared exactly with the truth.
 
 Outcomes: `equal`, `different`, or `undecided`: both were read and the comparison was not settled, or the *truth* is of
-a kind that is not read here. A reply that cannot be read, contradicts itself, hedges or exceeds a limit is different.
+a kind that is not read here. A reply that cannot be read, contradicts itself, hedges or exceeds a limit is different,
+and so is one without a value where the truth has one: no reply gets out of a verdict by being strange.
 An undecided verdict is `unscorable`, and its evidence begins with the word.
 """
 
@@ -9,12 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from burnish.core.types import Json, Verdict
-from burnish.rewards.math import algebra, numeric, reading
+from burnish.rewards.math import numeric, reading
 from burnish.rewards.math.answer import BOX, answer_of
 from burnish.rewards.math.clean import cleaned
 from burnish.rewards.math.compare import is_same
 from burnish.rewards.math.limits import MOST_CHARACTERS, TooBig, Undecided, Unreadable, bounded
-from burnish.rewards.math.values import Scalar, Value
+from burnish.rewards.math.values import Value, exprs_of
 
 MOST_SHOWN = 80
 
@@ -52,6 +53,8 @@ def verdict_of(decision: Decision) -> Verdict:
 
 def decide(truth: str, reply: str) -> Decision:
     """Find the answer in a reply and compare it with the truth."""
+    if len(reply) <= MOST_CHARACTERS and cleaned(truth) == cleaned(reply):
+        return Decision(outcome="equal", answer=reply, why="written alike")
     expected = _of_truth(truth)
     try:
         answer = answer_of(reply, _is_readable)
@@ -75,13 +78,13 @@ def _of_truth(truth: str) -> str:
 def _compared(expected: str, answer: str) -> Decision:
     try:
         truths = reading.read(expected)
-    except Unreadable as error:
+    except (Unreadable, Undecided) as error:
         return Decision(outcome="undecided", answer=answer, why=f"the truth was not read: {error}")
     try:
         answers = reading.read(answer)
     except TooBig:
         raise
-    except Unreadable as error:
+    except (Unreadable, Undecided) as error:
         return Decision(outcome="different", answer=answer, why=f"unreadable: {error}")
     if _any_same(truths, answers) or _is_same_list(expected, answer):
         return Decision(outcome="equal", answer=answer, why="equal")
@@ -103,10 +106,8 @@ def _any_same(truths: list[Value], answers: list[Value]) -> bool:
 
 
 def _is_out_of_range(truth: Value, answer: Value) -> bool:
-    """Whether the truth is a plain number and the answer one that is too large, or too strange, to have a value."""
-    if not (isinstance(truth, Scalar) and isinstance(answer, Scalar)) or algebra.symbols(answer.expr):
-        return False
-    return numeric.real_value(truth.expr) is not None and numeric.real_value(answer.expr) is None
+    """Whether all numbers of the truth have values, and one of the answer is too large, or too strange, to have one."""
+    return all(map(numeric.has_value, exprs_of(truth))) and not all(map(numeric.has_value, exprs_of(answer)))
 
 
 def _is_same_list(expected: str, answer: str) -> bool:

@@ -55,6 +55,18 @@ def is_zero(expr: Expr) -> bool:
     raise Undecided("no value at enough points")
 
 
+def has_value(expr: Expr) -> bool:
+    """Whether the expression, symbols at a point, has a value that can be worked out."""
+    point = dict.fromkeys(sorted(symbols(expr)), Decimal(POINTS[0]))
+    with localcontext(_context(_digits(expr))):
+        try:
+            _value_of(expr.num, point, False)
+            _value_of(expr.den, point, False)
+        except (_NoValue, Undecided, TooBig, Overflow, Underflow, InvalidOperation, DivisionByZero):
+            return False
+    return True
+
+
 def real_value(expr: Expr) -> Decimal | None:
     """The value of a real constant to more than a hundred digits; None where there is none."""
     if symbols(expr):

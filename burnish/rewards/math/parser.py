@@ -106,7 +106,7 @@ class _Parser:
     def _ratio(self) -> Node:
         start = self._position
         parts = [self._sets()]
-        while self._take(":"):
+        while self._num_bars == 0 and self._take(":"):
             parts.append(self._sets())
         if len(parts) == 1:
             return parts[0]

@@ -51,6 +51,7 @@ EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,9})(?![0-9A-Za-z.])")
 REPEATING = re.compile(r"\\(?:overline|bar|dot)\s*\{([0-9]{1,60})\}")
 COMMAND = re.compile(r"\\([A-Za-z]+)\*?")
 LETTERS = re.compile(r"[A-Za-z]+")
+UNIT_QUOTIENT = re.compile(r"[A-Za-z]{1,12}(?:\^[23])?(?:/[A-Za-z]{1,12}(?:\^[23])?)*")
 GROUP = re.compile(r"\s*\{([^{}]*)\}")
 SIGNS = "+-*/^_()[]{}|!,;:=<>&%'"
 
@@ -225,6 +226,9 @@ def _styled(text: str, end: int, depth: int, spaced: bool) -> tuple[list[Token],
         return [Token(kind="word" if is_unit else "symbol", text=inside, has_space=spaced)], group.end()
     if re.fullmatch(r"[A-Za-z' .-]+", inside):
         return [token for word in re.findall(r"[A-Za-z']+", inside) for token in _word(word)], group.end()
+    if UNIT_QUOTIENT.fullmatch(inside) and spaced_after_number(text, end):
+        parts = re.findall(r"[A-Za-z]+|[0-9]|[/^]", inside)
+        return [token for part in parts for token in _unit_part(part)], group.end()
     return tokens(inside, depth=depth + 1) if depth < 8 else [], group.end()
 
 
@@ -232,6 +236,12 @@ def spaced_after_number(text: str, end: int) -> bool:
     r"""Whether the command that ends here follows a value, so that `\text{ m}` is a unit and `\text{A}` a name."""
     before = text[: text.rfind("\\", 0, end)].rstrip()
     return bool(before) and (before[-1].isalnum() or before[-1] in ")}]/%")
+
+
+def _unit_part(part: str) -> list[Token]:
+    if part.isalpha():
+        return [Token(kind="word", text=part)]
+    return [_sign(part)] if part in "/^" else [Token(kind="number", text=part, value=Fraction(int(part)))]
 
 
 def _word(word: str) -> list[Token]:

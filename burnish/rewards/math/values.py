@@ -97,3 +97,20 @@ class Text:
 
 
 Value = Scalar | Collection | Region | Named | Equation | Inequality | Ratio | Matrix | Text
+
+
+def exprs_of(value: Value) -> list[Expr]:
+    """All expressions inside a value."""
+    if isinstance(value, Scalar):
+        return [value.expr]
+    if isinstance(value, Named):
+        return exprs_of(value.value)
+    if isinstance(value, Collection):
+        return [expr for item in value.items for expr in exprs_of(item)]
+    if isinstance(value, Matrix):
+        return [expr for row in value.rows for cell in row for expr in exprs_of(cell)]
+    if isinstance(value, Region):
+        return [end for span in value.spans for end in (span.low, span.high) if end is not None]
+    if isinstance(value, Ratio):
+        return list(value.parts)
+    return [value.difference] if isinstance(value, Equation | Inequality) else []
