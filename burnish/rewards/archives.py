@@ -144,7 +144,7 @@ def _tar_entries(data: bytes, kind: str, budget: Budget) -> Iterator[tuple[str, 
     with tarfile.open(fileobj=stream, mode="r:") as archive:
         while (entry := archive.next()) is not None:
             budget.count_entry()
-            archive.members = []  # which would keep every header
+            archive.members = []  # pyright: ignore[reportAttributeAccessIssue] - it would keep every header
             name = checked_name(entry.name.rstrip("/"))
             if entry.isdir():
                 continue
