@@ -1,4 +1,4 @@
-"""Checked snippets a second against a bare `python3 -I -S`, on the same cores in one run: `python bench/sandbox.py [NUM]`.
+"""Checked snippets a second against a bare `python3 -I -S`, same cores, one run: `python bench/sandbox.py [NUM]`.
 
 Rounds of the two are interleaved, so that what else the machine does meets both. The bare process gives way
 to other work as jobs of the sandbox do (same niceness). "Alone" is one after another, "pairs"
@@ -110,5 +110,5 @@ if __name__ == "__main__":
     num = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     give_way()
     for modules in ((), ("numpy",), ("sympy",)):
-        print(asyncio.run(compare(num, modules)), flush=True)  # noqa: T201 - a benchmark's output
-    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")  # noqa: T201
+        print(asyncio.run(compare(num, modules)), flush=True)
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

@@ -83,7 +83,7 @@ class Group:
 
     def __init__(self, able: dict[str, Tree], name: str) -> None:
         self._able = able
-        self._name = name
+        self.name = name
         self._folders = {tree.folder / name for tree in able.values()}
         self._counter_fd = -1
         self._written: dict[str, int] = {}
@@ -145,7 +145,7 @@ class Group:
                 time.sleep(LOOK_EVERY_S)
 
     def _folder(self, ability: str) -> Path:
-        return self._able[ability].folder / self._name
+        return self._able[ability].folder / self.name
 
     def _set(self, ability: str, name: str, value: int) -> None:
         if self._written.get(name) == value:

@@ -51,6 +51,11 @@ class Slot:
         self._cell: _Cell | None = None
         self._num_memory_kills = 0
 
+    def enter_group(self, pid: int) -> None:
+        """Move the slot's process, whose number is `pid` here, into its group."""
+        if self._group is not None:
+            self._group.add(pid)
+
     def prepare(self, order: Order) -> None:
         """Order a cell, and wait for nothing."""
         self._discard()

@@ -176,10 +176,13 @@ class Zygote:
             ours.close()
             raise
         ours.settimeout(None)
-        group = cgroups.make_group(next(_group_numbers), able)
-        if group is not None:
-            group.add(_pid_of(pidfd))
-        return Slot(ours, pidfd, group)
+        slot = Slot(ours, pidfd, cgroups.make_group(next(_group_numbers), able))
+        try:
+            slot.enter_group(_pid_of(pidfd))
+        except OSError:  # the server is going, and its slots with it
+            slot.close()
+            raise
+        return slot
 
     def _last_words(self) -> str:
         size = os.fstat(self._errors_fd).st_size
