@@ -34,10 +34,11 @@ else:
 """
 OTHERS = [name for name in backends.names() if name not in ("namespaces", "none")]
 NUM_ATTACKS = 120
+pytestmark = pytest.mark.timeout(600)  # jobs give way to all else, so on a busy machine they take long
 PLACES_TESTED = "bubblewrap"
 
 ROWS = {
-    "number": [(f"What is {n} + {m}?", n + m) for n, m in ((1017, 55), (4311, 8), (256, 77), (902, 31), (61, 612))],
+    "number": [(f"What is {n} + 55?", n + 55) for n in range(1017, 1033)],
     "choice": [(f"Which is number {n}? A one B two C three D four", "ABCD"[n - 1]) for n in (1, 2, 3, 4)],
     "exact": [(f"Say {word} backwards.", word[::-1]) for word in ("table", "window", "garden", "kettle")],
     "json": [(f"Give n = {n} and its double as JSON.", {"n": n, "double": 2 * n}) for n in (171, 172, 173, 174)],
@@ -122,14 +123,16 @@ def reply(text: str, task: Task, other: Task) -> str:
 async def faults(attack: Attack, domain: Domain, judge: Judge) -> list[str]:
     """What was paid more than its honest reply, or broke the verifier. A fixed text may be right once, by chance."""
     tasks = canon.apart(canon.draw(domain, "train", 4, 8), 2)
+    assert len(tasks) == 2
     broken, paid = [], []
     for task, other in zip(tasks, reversed(tasks), strict=True):
         verdict = await judge(domain, task, reply(attack.constants["REPLY"], task, other))
-        honest = await judge(domain, task, reply(attack.constants.get("HONEST", ""), task, other))
+        plain = attack.constants.get("HONEST", "")
+        floor = (await judge(domain, task, reply(plain, task, other))).score if plain else 0.0
         line = f"{attack.name} on {task.id}: {verdict}"
         if verdict.kind != "scored":
             broken.append(line)
-        elif (verdict.score or 0) > (honest.score or 0):
+        elif (verdict.score or 0) > (floor or 0):
             paid.append(line)
     knows_gold = "GOLD" in attack.constants["REPLY"]
     return broken + (paid if knows_gold or len(paid) == len(tasks) else [])
