@@ -48,3 +48,10 @@ def test_a_truth_that_cannot_serve_is_refused_at_loading(truth):
 def test_numbers_serve_as_truths():
     assert verifier("math").judge(0.5, "1/2").score == 1.0
     assert verifier("math").judge(12, "\\boxed{12}").score == 1.0
+
+
+def test_the_example_of_the_documentation_holds():
+    page = (Path(__file__).parents[2] / "docs" / "verifiers.md").read_text(encoding="utf-8")
+    code = [line.strip() for line in page.split("\n") if line.startswith("    ")]
+    assert code[0] == "from burnish.rewards import verifier" and len(code) == 2
+    assert eval(code[1], {"verifier": verifier}) == 1.0

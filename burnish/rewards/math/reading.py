@@ -245,6 +245,9 @@ def _matrix(tree: Node) -> Value:
 
 
 def _ratio(tree: Node) -> Value:
+    """A ratio; with words behind it a time of day (`12:30 pm`), compared as it is written."""
+    if tree.args[-1].kind == "quantity" and not tree.args[-1].unit.is_pure:
+        return Text(words=tree.text)
     return Ratio(parts=tuple(_expr(arg) for arg in tree.args), written=tree.text)
 
 
