@@ -141,7 +141,7 @@ async def faults(attack: Attack, domain: Domain, judge: Judge) -> list[str]:
 @pytest.mark.parametrize("attack", attacks("reply"), ids=ids(attacks("reply")))
 def test_a_reply_is_not_paid_and_breaks_no_verifier(attack: Attack, box: Box, domain_named) -> None:
     async def all_faults() -> list[str]:
-        judge = judge_in(box, num_at_once=2, num_attempts=1)
+        judge = judge_in(box, num_at_once=2)
         return [
             line for name in attack.constants["DOMAINS"] for line in await faults(attack, domain_named(name), judge)
         ]
