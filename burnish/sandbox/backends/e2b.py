@@ -9,6 +9,7 @@ processes. Written against the package's interface (2.x) and never run here agai
 """
 
 import asyncio
+import importlib.util
 import os
 import shlex
 import uuid
@@ -59,10 +60,8 @@ def missing(options: Mapping[str, Json]) -> list[str]:
     """Say what this host lacks, each with the way to get it; whether the service answers shows at the first start."""
     config = validate(Config, options, f"options of backend {NAME!r}")
     lacks: list[str] = []
-    try:
-        import e2b  # noqa: F401, PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        lacks.append(f"the package {error.name}: `pip install burnish[e2b]`")
+    if importlib.util.find_spec("e2b") is None:
+        lacks.append("the package e2b: `pip install burnish[e2b]`")
     if not os.environ.get(config.api_key_env):
         lacks.append(f"a key of the service: set the environment variable {config.api_key_env}")
     return lacks

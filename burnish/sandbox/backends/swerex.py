@@ -10,6 +10,7 @@ Not covered: several commands at once in one place: they queue; `preload`; `root
 """
 
 import asyncio
+import importlib.util
 import uuid
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -65,17 +66,13 @@ def missing(options: Mapping[str, Json]) -> list[str]:
     validate(Config, options, f"options of backend {NAME!r}")
     if not options:
         return ["a deployment: name one in the option deployment"]
-    try:
-        import swerex.deployment.config  # noqa: F401, PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        return [f"the package {error.name}: `pip install burnish[swerex]`"]
-    return []
+    return [] if importlib.util.find_spec("swerex") else ["the package swe-rex: `pip install burnish[swerex]`"]
 
 
 def _deployment(config: Config) -> Any:
     from swerex.deployment import config as known  # noqa: PLC0415 - an extra
 
-    kinds = {
+    kinds: dict[str, Any] = {
         "local": known.LocalDeploymentConfig,
         "docker": known.DockerDeploymentConfig,
         "modal": known.ModalDeploymentConfig,

@@ -86,7 +86,14 @@ class CommandBody(Strict):
 
     def command(self) -> Command:
         """The record."""
-        return Command(**{**self.model_dump(), "argv": tuple(self.argv)})
+        return Command(
+            argv=tuple(self.argv),
+            stdin=self.stdin,
+            cwd=self.cwd,
+            env=self.env,
+            wall_s=self.wall_s,
+            output_bytes=self.output_bytes,
+        )
 
 
 class WriteBody(Strict):
