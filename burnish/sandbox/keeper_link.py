@@ -132,7 +132,8 @@ class KeeperLink:
         try:
             return await asyncio.wait_for(self.answer(number), ANSWER_S)
         except TimeoutError as error:
-            self.end()
+            self.hang_up()
+            await asyncio.to_thread(self.end)
             raise SandboxError(f"sandbox: the keeper did not answer {do!r} within {ANSWER_S:.0f} s") from error
 
     def _hear(self) -> None:
@@ -161,12 +162,15 @@ class KeeperLink:
             for queue in self._waiting.values():
                 queue.put_nowait(None)
 
-    def end(self) -> None:
-        """Hang up, and kill what does not go by itself; safe to call twice, and blocks for a moment."""
-        if self._errors_fd < 0:
-            return
+    def hang_up(self) -> None:
+        """Tell the keeper to go, which kills all that it keeps; on the event loop."""
         self._lose()
         self._control.close()
+
+    def end(self) -> None:
+        """Wait until it has gone, and kill it if it does not go by itself; blocks. After `hang_up`; twice is safe."""
+        if self._errors_fd < 0:
+            return
         try:
             self._process.wait(HANG_UP_S)
         except subprocess.TimeoutExpired:
@@ -197,6 +201,7 @@ async def start_keeper(plan_for: Callable[[int], Plan]) -> KeeperLink:
     try:
         await link.wait_until_ready()
     except BaseException:
-        link.end()
+        link.hang_up()
+        await asyncio.to_thread(link.end)
         raise
     return link

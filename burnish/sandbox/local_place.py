@@ -242,6 +242,7 @@ class LocalPlace:
                 await link.ask("close", name=self._name)
         await self._close_shells()
         if not family.places:
+            link.hang_up()
             await asyncio.to_thread(link.end)
 
     async def _close_shells(self) -> None:

@@ -370,3 +370,10 @@ def _wait_until(condition: Callable[[], object]) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return bool(condition())
+
+
+def test_the_example_in_the_documents_runs(places):
+    text = (Path(__file__).parents[2] / "docs/places.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
