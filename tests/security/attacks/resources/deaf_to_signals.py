@@ -6,7 +6,7 @@ Must: be stopped all the same.
 import signal
 
 LIMITS = {"cpu_s": 0.3}
-ENDINGS = ("timed_out",)
+ENDINGS = ("timed_out", "killed")
 
 for number in range(1, 64):
     try:
