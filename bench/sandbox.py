@@ -1,7 +1,7 @@
 """Checked snippets a second against a bare `python3 -I -S`, same cores, one run: `python bench/sandbox.py [NUM]`.
 
 Rounds of the two are interleaved, so that what else the machine does meets both. The bare process gives way
-to other work as jobs of the sandbox do (same niceness). "Alone" is one after another, "pairs"
+to other work as jobs of the sandbox do (same niceness, a session of its own). "Alone" is one after another, "pairs"
 two at a time. The bare process isolates nothing; with a preload it imports what the sandbox has imported.
 """
 
@@ -101,14 +101,18 @@ def describe(name: str, times: Times) -> str:
     )
 
 
-def give_way() -> None:
-    """Take the priority of a job, here and for the bare processes."""
-    os.setpriority(os.PRIO_PROCESS, 0, serve.NICENESS)
+def main(num_jobs: int) -> None:
+    """Compare for each preload, as a session with the priority of a slot."""
+    os.setsid()
+    serve.give_way()
+    for modules in ((), ("numpy",), ("sympy",)):
+        print(asyncio.run(compare(num_jobs, modules)), flush=True)
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
 
 
 if __name__ == "__main__":
-    num = int(sys.argv[1]) if len(sys.argv) > 1 else 40
-    give_way()
-    for modules in ((), ("numpy",), ("sympy",)):
-        print(asyncio.run(compare(num, modules)), flush=True)
-    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    child = os.fork()  # since the leader of a group can open no session
+    if child == 0:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
+        os._exit(0)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -52,9 +52,14 @@ class Slot:
         self._num_memory_kills = 0
 
     def enter_group(self, pid: int) -> None:
-        """Move the slot's process, whose number is `pid` here, into its group."""
-        if self._group is not None:
-            self._group.add(pid)
+        """Move the slot's process, whose number is `pid` here, into its group; do without where that is forbidden."""
+        try:
+            if self._group is not None:
+                self._group.add(pid)
+        except OSError:
+            assert self._group is not None
+            self._group.close()
+            self._group = None
 
     def prepare(self, order: Order) -> None:
         """Order a cell, and wait for nothing."""

@@ -127,7 +127,8 @@ class Zygote:
         """Wait for an idle slot, at best one whose cell has these limits; the longest idle is the readiest."""
         with self._changed:
             while not self._idle:
-                if self._is_stopped or not self.is_alive():
+                has_opener = self._opener is not None and self._opener.is_alive()
+                if self._is_stopped or not has_opener or not self.is_alive():
                     raise ZygoteDied
                 self._changed.wait(LOOK_EVERY_S)
             slot = next((slot for slot in self._idle if slot.fits(order)), None)
@@ -177,11 +178,7 @@ class Zygote:
             raise
         ours.settimeout(None)
         slot = Slot(ours, pidfd, cgroups.make_group(next(_group_numbers), able))
-        try:
-            slot.enter_group(_pid_of(pidfd))
-        except OSError:  # the server is going, and its slots with it
-            slot.close()
-            raise
+        slot.enter_group(_pid_of(pidfd))
         return slot
 
     def _last_words(self) -> str:

@@ -27,6 +27,7 @@ READY: Final = b"ready"
 OPEN_SLOT: Final = b"slot"
 NICENESS: Final = 5
 _hidden: list[types.ModuleType] = []
+_held_mounts: list[int] = []
 
 
 def main(control_fd: int, mode: str, site_folders: Sequence[str], preload: Sequence[str]) -> NoReturn:
@@ -42,7 +43,7 @@ def main(control_fd: int, mode: str, site_folders: Sequence[str], preload: Seque
         _hidden.append(sys.modules.pop(name))  # from jobs; ours stay alive here
     walls = cell.Walls(seccomp.build(), landlock.abi(), mode == "user")
     kernel.keep_capabilities(lambda capability: False)  # of what an exec could bring back; what is held stays
-    _give_way()
+    give_way()
     gc.collect()
     gc.freeze()
     pages.collapse()
@@ -52,7 +53,7 @@ def main(control_fd: int, mode: str, site_folders: Sequence[str], preload: Seque
     _serve(control, walls)
 
 
-def _give_way() -> None:
+def give_way() -> None:
     """Run behind what samples and trains: its threads wait for each other, and lose 8 ms where a job takes a turn.
 
     Where the kernel groups tasks by session, the group's niceness is what counts; each slot has its own session.
@@ -78,7 +79,7 @@ def _open_slot(control: socket.socket, slot_fd: int, walls: cell.Walls) -> None:
     if forked.pid == 0:
         control.close()
         os.setsid()
-        _give_way()
+        give_way()
         _serve(socket.socket(fileno=slot_fd), walls)
     _hand_out(slot_fd, forked)
 
@@ -89,8 +90,19 @@ def _open_cell(control: socket.socket, message: bytes, link_fd: int, walls: cell
     forked = kernel.clone(kernel.NEW_PLACE | own_user, signal.SIGCHLD, has_hooks=False)
     if forked.pid == 0:
         control.close()
+        for fd in _held_mounts:
+            os.close(fd)
         cell.live(cell.Order(**json.loads(message)), link_fd, walls)
     _hand_out(link_fd, forked)
+    _keep_mounts(forked.pid)
+
+
+def _keep_mounts(pid: int) -> None:
+    """Hold the newest cell's mounts until the next one is made: taking them down is no part of a job's end."""
+    with contextlib.suppress(OSError):
+        _held_mounts.append(os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
+    while len(_held_mounts) > 1:
+        os.close(_held_mounts.pop(0))
 
 
 def _hand_out(fd: int, forked: kernel.Forked) -> None:
