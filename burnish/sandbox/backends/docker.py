@@ -191,7 +191,7 @@ class _Inner:
             text, ending = _converse(stream, stewarded.once_request(request), deadline, stewarded.once_cap(cap_bytes))
         finally:
             stream.close()
-            with contextlib.suppress(AttributeError):
+            with contextlib.suppress(AttributeError, ValueError):  # urllib3 flushes what is closed already
                 stream._response.close()  # which holds the connection open otherwise
         if self._stopped:
             raise SandboxError("sandbox: the place was stopped while it ran something")
