@@ -11,8 +11,6 @@ from burnish.core.errors import ConfigError, SandboxError
 from burnish.core.types import Message, Task
 from burnish.domains import code, open_domain
 from burnish.domains.code_families import draw, run_gold
-from burnish.domains.code_families_held_out import FAMILIES as HELD_OUT
-from burnish.domains.code_families_seen import FAMILIES as SEEN
 from burnish.domains.code_verdict import is_same, judge
 from burnish.sandbox import Outcome
 
@@ -22,6 +20,7 @@ TASK = Task(
     messages=(Message(role="user", content="double"),),
     truth={"function": "double", "calls": [[0], [1], [2], [3]], "expected": [0, 2, 4, 6]},
 )
+SEEN, HELD_OUT = code.EVAL_FAMILIES["seen"], code.EVAL_FAMILIES["held_out"]
 DOUBLE = "def double(n):\n    return n * 2"
 
 
@@ -80,6 +79,37 @@ MEANINGS = [
     ("every_nth", {"k": 2}, [[1, 2, 3]], [1, 3]),
     ("running_total", {"name": "product", "start": 1, "sign": "*"}, [[2, 3, 4]], [2, 6, 24]),
     ("count_equal", {"k": 2}, [[2, 1, 2]], 2),
+    ("negate_each", {}, [[1, -2]], [-1, 2]),
+    ("sum_list", {}, [[1, -2, 4]], 3),
+    ("multiply_pair", {}, [3, -2], -6),
+    ("pick_of_two", {"call": "max"}, [3, 9], 9),
+    ("power_number", {"exponent": 3}, [-2], -8),
+    ("count_items", {}, [[4, 4]], 2),
+    ("count_sign", {"test": "<"}, [[-1, 0, 2]], 1),
+    ("keep_sign", {"test": ">"}, [[-1, 0, 2]], [2]),
+    ("sum_some", {"slice": "-2:"}, [[5, 1, 2]], 3),
+    ("remainder", {"k": 4}, [-3], 1),
+    ("sum_to", {}, [4], 10),
+    ("is_between", {"k": 3, "m": 30}, [30], True),
+    ("add_pairs", {}, [[1, 2, 3], [4, 5]], [5, 7]),
+    ("replace_value", {"k": 2, "m": 9}, [[2, 1, 2]], [9, 1, 9]),
+    ("append_value", {"k": 7}, [[1]], [1, 7]),
+    ("repeat_list", {"k": 2}, [[1, 2]], [1, 2, 1, 2]),
+    ("average", {}, [[1, 2]], 1.5),
+    ("absolute_each", {}, [[-1, 2]], [1, 2]),
+    ("text_length", {}, ["a cat"], 5),
+    ("first_word", {}, ["a cat"], "a"),
+    ("surround", {"left": "[", "right": "]"}, ["ab"], "[ab]"),
+    ("add_ending", {"tail": "!"}, [["a", "b"]], ["a!", "b!"]),
+    ("split_words", {}, ["a cat"], ["a", "cat"]),
+    ("reverse_text", {}, ["abc"], "cba"),
+    ("count_vowels", {}, ["a big cat"], 3),
+    ("longest_word", {}, [["ant", "bread", "cloud"]], "bread"),
+    ("remove_spaces", {}, ["a big cat"], "abigcat"),
+    ("total_length", {}, [["ant", "bread"]], 8),
+    ("contains_letter", {"c": "b"}, ["a big cat"], True),
+    ("keep_containing", {"c": "r"}, [["ant", "bread"]], ["bread"]),
+    ("acronym", {}, [["ant", "bread"]], "ab"),
     ("sum_multiples", {"k": 3}, [[3, 4, 6]], 9),
     ("count_parity", {"bit": 0}, [[1, 2, 4]], 2),
     ("keep_parity", {"bit": 0}, [[1, 2, 4]], [2, 4]),
@@ -98,6 +128,28 @@ MEANINGS = [
     ("digit_sum", {}, [407], 11),
     ("spread", {}, [[3, -2, 9]], 11),
     ("remove_duplicates", {}, [[3, 1, 3, 2, 1]], [3, 1, 2]),
+    ("multiply_all", {}, [[2, 3, -4]], -24),
+    ("subtract_pair", {}, [3, 9], 6),
+    ("sum_sign", {"test": ">"}, [[-1, 2, 3]], 5),
+    ("count_multiples", {"k": 3}, [[3, 4, 6]], 2),
+    ("remove_multiples", {"k": 3}, [[3, 4, 6]], [4]),
+    ("quotient", {"k": 4}, [-3], -1),
+    ("is_outside", {"k": 3, "m": 30}, [31], True),
+    ("subtract_pairs", {}, [[1, 2, 3], [4, 5]], [-3, -3]),
+    ("prepend_value", {"k": 7}, [[1]], [7, 1]),
+    ("scale_and_shift", {"k": 2, "m": 1}, [[1, 2]], [3, 5]),
+    ("last_word", {}, ["a big cat"], "cat"),
+    ("add_beginning", {"head": "un"}, [["do"]], ["undo"]),
+    ("shortest_word", {}, [["bread", "ant", "bee"]], "ant"),
+    ("reverse_each", {}, [["ant", "bee"]], ["tna", "eeb"]),
+    ("count_containing", {"c": "e"}, [["ant", "bee"]], 1),
+    ("remove_containing", {"c": "e"}, [["ant", "bee"]], ["ant"]),
+    ("remove_vowels", {}, ["a big cat"], " bg ct"),
+    ("reverse_number", {}, [120], 21),
+    ("extremes_sum", {}, [[3, -2, 9]], 7),
+    ("average_pair", {}, [1, 2], 1.5),
+    ("powers_to", {"exponent": 2}, [3], 14),
+    ("join_reversed", {}, [["a", "b"]], "ba"),
 ]
 
 
@@ -119,10 +171,11 @@ SAYINGS = {
     },
     ("parity", "bit"): {("even", 0), ("odd", 1)},
     ("size", "sign"): {("long", ">"), ("short", "<")},
-    ("which", "call"): {("largest", "max"), ("smallest", "min")},
+    ("which", "call"): {("largest", "max"), ("smallest", "min"), ("larger", "max"), ("smaller", "min")},
     ("power", "exponent"): {("square", 2), ("cube", 3)},
     ("name", "sign"): {("plus", "+"), ("minus", "-"), ("total", "+"), ("product", "*")},
     ("end", "call"): {("least", "max"), ("most", "min")},
+    ("side", "test"): {("positive", ">"), ("negative", "<")},
     ("nth", "k"): {("second", 2), ("third", 3)},
 }
 
@@ -138,9 +191,10 @@ def test_the_table_of_meanings_has_every_family() -> None:
 
 
 def test_held_out_families_ask_for_what_no_seen_family_computes() -> None:
-    assert len(SEEN) >= 24 and len(HELD_OUT) >= 8
-    rules = {(family.body, str(family.variants)) for family in SEEN + HELD_OUT}
-    assert len(rules) == len({family.name for family in SEEN + HELD_OUT}) == len(SEEN + HELD_OUT)
+    assert len(SEEN) >= 60 and len(HELD_OUT) >= 40
+    rules = [{(family.body, str(family.variants)) for family in families} for families in (SEEN, HELD_OUT)]
+    assert not rules[0] & rules[1] and len(rules[1]) == len(HELD_OUT)
+    assert len({family.name for family in SEEN + HELD_OUT}) == len(SEEN + HELD_OUT)
 
 
 @pytest.mark.parametrize(
