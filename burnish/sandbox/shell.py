@@ -251,10 +251,7 @@ class LocalShell:
         try:
             stopped = await self._wait(timeout_s)
         except asyncio.CancelledError:
-            await asyncio.shield(asyncio.ensure_future(self._force()))
-            self._word = b""
-            if not self._reported.empty() and self._reported.get_nowait() is None:
-                await self.close()
+            await asyncio.shield(asyncio.ensure_future(self._abandon()))
             raise
         if stopped == "timed_out" and keeps_running:
             return self._reply("running", None)
@@ -270,6 +267,19 @@ class LocalShell:
         self._word = b""
         is_interrupted = self._was_interrupted and self._last_code == 130
         return self._reply(stopped or ("interrupted" if is_interrupted else "exited"), self._last_code)
+
+    async def _abandon(self) -> None:
+        """End a command that nobody waits for, up to its mark, so that nothing of it comes into the next one."""
+        if not await self._force():
+            self._word = b""
+            return
+        report = self._reported.get_nowait()
+        if report is None:
+            await self._end()
+            return
+        await self._drain()
+        self._last_code, self._cwd = report
+        self._word = b""
 
     async def _end(self) -> Reply:
         """Bash itself has ended, with the code that it was told to end with."""
