@@ -8,6 +8,9 @@ Covered: files, network, the output cap, snapshots as archives. Not covered: `pr
 processes. Written against the package's interface (2.x) and never run here against the service itself.
 """
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The package is an extra that development does without.
+
 import asyncio
 import importlib.util
 import os

@@ -9,6 +9,9 @@ Covered: what the deployment keeps apart; deadline, output cap and limits of eac
 Not covered: several commands at once in one place: they queue; `preload`; `rootfs`.
 """
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The package is an extra that development does without.
+
 import asyncio
 import importlib.util
 import uuid
