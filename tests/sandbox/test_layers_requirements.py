@@ -1,0 +1,177 @@
+"""Layers of pinned wheels: built once, by content, whole or not at all, and importable in a place."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from burnish.core.errors import SandboxError
+from burnish.sandbox import missing
+from burnish.sandbox.dependencies import cache, requirements
+from burnish.sandbox.local_place import LocalPlaces
+from burnish.sandbox.place import Command, PlaceSpec
+
+HELD = """
+import asyncio, sys
+from pathlib import Path
+from burnish.sandbox.dependencies import cache
+
+async def fill(tree):
+    (tree / "half").write_text("half")
+    print("filling", flush=True)
+    sys.stdin.read()
+
+asyncio.run(cache.get(Path(sys.argv[1]), {"name": "held"}, fill))
+"""
+
+
+def make_wheel(folder: Path, name: str = "tinypack", version: str = "1.0", body: str = "VALUE = 41\n") -> None:
+    folder.mkdir(exist_ok=True)
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}/__init__.py": body,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": f"[console_scripts]\n{name}={name}:main\n",
+    }
+    record = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        for path, text in {**files, f"{info}/RECORD": record}.items():
+            wheel.writestr(path, text)
+
+
+@pytest.fixture
+def wheels(tmp_path):
+    make_wheel(tmp_path / "wheels")
+    return tmp_path / "wheels"
+
+
+@pytest.fixture
+def build(tmp_path):
+    def build_one(*lines, **rest):
+        return asyncio.run(requirements.build(lines, kept_in=tmp_path / "layers", **rest))
+
+    return build_one
+
+
+def test_the_same_content_is_built_once_and_other_content_is_another_layer(build, wheels):
+    first, again = build("tinypack==1.0", wheels=wheels), build("# pinned", " tinypack==1.0 ", wheels=wheels)
+    make_wheel(wheels, body="VALUE = 42\n")
+    other = build("tinypack==1.0", wheels=wheels)
+    assert [first.was_cached, again.was_cached, other.was_cached] == [False, True, False]
+    assert first.path == again.path != other.path and cache.is_whole(first)
+
+
+def test_a_wheel_that_is_not_asked_for_does_not_matter(build, wheels):
+    build("tinypack==1.0", wheels=wheels)
+    make_wheel(wheels, "otherpack")
+    assert build("tinypack==1.0", wheels=wheels).was_cached
+
+
+def test_an_index_is_asked_once(build, wheels, tmp_path):
+    page = tmp_path / "simple" / "tinypack" / "index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text(f'<a href="file://{wheels}/tinypack-1.0-py3-none-any.whl">tinypack-1.0-py3-none-any.whl</a>')
+    index_url = f"file://{tmp_path}/simple"
+    first = build("tinypack==1.0", index_url=index_url)
+    page.unlink()
+    again = build("tinypack==1.0", index_url=index_url)
+    assert again.was_cached and again.path == first.path
+
+
+@pytest.mark.parametrize(
+    "line", ["tinypack", "tinypack>=1", "tinypack==1.*", "-r more.txt", "tinypack @ file:///x", "a==1 --pre", "-e ."]
+)
+def test_what_is_not_pinned_is_refused(build, wheels, line):
+    with pytest.raises(SandboxError, match="not pinned; expected 'name==version'"):
+        build(line, wheels=wheels)
+
+
+def test_a_source_distribution_is_refused_with_the_way_out(build, wheels, tmp_path):
+    (wheels / "sourcepack-1.0.tar.gz").write_bytes(b"")
+    with pytest.raises(SandboxError, match=r"not taken.*sourcepack-1\.0\.tar\.gz; build a wheel inside the sandbox"):
+        build("sourcepack==1.0", wheels=wheels)
+    assert not list((tmp_path / "layers").glob("[!.]*"))
+
+
+@pytest.mark.parametrize("url", ["http://index/simple", "https://me:word@index/simple"])
+def test_an_index_that_is_open_to_others_is_refused_and_not_repeated(build, url):
+    with pytest.raises(SandboxError, match="https") as refused:
+        build("tinypack==1.0", index_url=url)
+    assert "word@" not in str(refused.value)
+
+
+def test_two_builders_at_once_build_one_layer(tmp_path):
+    fills = []
+
+    async def fill(tree):
+        fills.append(tree)
+        await asyncio.sleep(0)
+        (tree / "file").write_text("x")
+
+    async def both():
+        return await asyncio.gather(*(cache.get(tmp_path / "layers", {"name": "one"}, fill) for _ in range(2)))
+
+    layers = asyncio.run(both())
+    assert len(fills) == 1 and sorted(layer.was_cached for layer in layers) == [False, True]
+
+
+def test_a_builder_that_is_killed_leaves_no_half_layer(tmp_path):
+    kept = tmp_path / "layers"
+    argv = [sys.executable, "-c", HELD, str(kept)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path.cwd()) as builder:
+        assert builder.stdout and builder.stdout.readline() == b"filling\n"
+        os.kill(builder.pid, signal.SIGKILL)
+        builder.wait()
+    assert list(kept.glob(".building-*/tree/half")) and not list(kept.glob("[!.]*"))
+
+    async def fill(tree):
+        (tree / "whole").write_text("whole")
+
+    asyncio.run(cache.get(kept, {"name": "another"}, fill))
+    assert not list(kept.glob(".building-*"))
+    layer = asyncio.run(cache.get(kept, {"name": "held"}, fill))
+    assert os.listdir(layer.path) == ["whole"]
+
+
+def test_a_builder_that_fails_leaves_nothing(tmp_path):
+    async def fill(tree):
+        (tree / "half").write_text("half")
+        raise SandboxError("no")
+
+    with pytest.raises(SandboxError):
+        asyncio.run(cache.get(tmp_path / "layers", {"name": "one"}, fill))
+    assert all(name.startswith(".lock-") for name in os.listdir(tmp_path / "layers"))
+
+
+def test_a_damaged_layer_is_built_anew(build, wheels):
+    first = build("tinypack==1.0", wheels=wheels)
+    module = first.path / ".packages/tinypack/__init__.py"
+    module.write_text("VALUE = 666\n")
+    assert not cache.is_whole(first)
+    assert not build("tinypack==1.0", wheels=wheels).was_cached
+    assert module.read_text() == "VALUE = 41\n"
+
+
+def test_a_layer_is_importable_in_a_place_beside_what_the_host_gives(build, wheels):
+    if lacks := missing():
+        pytest.skip(f"this host cannot isolate: {'; '.join(lacks)}")
+    make_wheel(wheels, body="import pydantic\ndef main(): print(6 * 7)\n")
+    spec = requirements.with_layers(PlaceSpec(), build("tinypack==1.0", wheels=wheels))
+
+    async def run():
+        places = LocalPlaces()
+        try:
+            place = await places.start(replace(spec, limits=replace(spec.limits, memory_mb=1024)))
+            return await place.run(Command(argv=("tinypack",)))
+        finally:
+            await places.stop()
+
+    outcome = asyncio.run(run())
+    assert outcome.stdout == b"42\n", outcome
