@@ -1,6 +1,7 @@
 """Layers of pinned wheels: built once, by content, whole or not at all, and importable in a place."""
 
 import asyncio
+import hashlib
 import os
 import signal
 import subprocess
@@ -65,7 +66,14 @@ def test_the_same_content_is_built_once_and_other_content_is_another_layer(build
     make_wheel(wheels, body="VALUE = 42\n")
     other = build("tinypack==1.0", wheels=wheels)
     assert [first.was_cached, again.was_cached, other.was_cached] == [False, True, False]
-    assert first.path == again.path != other.path and cache.is_whole(first)
+    assert first.path == again.path != other.path and cache.is_intact(first)
+
+
+def test_a_hash_is_held_to(build, wheels):
+    digest = hashlib.sha256((wheels / "tinypack-1.0-py3-none-any.whl").read_bytes()).hexdigest()
+    assert build("tinypack==1.0 \\", f"    --hash=sha256:{digest}", "    # via nothing", wheels=wheels).num_bytes > 0
+    with pytest.raises(SandboxError, match="DO NOT MATCH THE HASHES"):
+        build(f"tinypack==1.0 --hash=sha256:{'0' * 64}", wheels=wheels)
 
 
 def test_a_wheel_that_is_not_asked_for_does_not_matter(build, wheels):
@@ -114,6 +122,7 @@ def test_two_builders_at_once_build_one_layer(tmp_path):
         fills.append(tree)
         await asyncio.sleep(0)
         (tree / "file").write_text("x")
+        return False
 
     async def both():
         return await asyncio.gather(*(cache.get(tmp_path / "layers", {"name": "one"}, fill) for _ in range(2)))
@@ -133,6 +142,7 @@ def test_a_builder_that_is_killed_leaves_no_half_layer(tmp_path):
 
     async def fill(tree):
         (tree / "whole").write_text("whole")
+        return False
 
     asyncio.run(cache.get(kept, {"name": "another"}, fill))
     assert not list(kept.glob(".building-*"))
@@ -154,7 +164,7 @@ def test_a_damaged_layer_is_built_anew(build, wheels):
     first = build("tinypack==1.0", wheels=wheels)
     module = first.path / ".packages/tinypack/__init__.py"
     module.write_text("VALUE = 666\n")
-    assert not cache.is_whole(first)
+    assert not cache.is_intact(first)
     assert not build("tinypack==1.0", wheels=wheels).was_cached
     assert module.read_text() == "VALUE = 41\n"
 

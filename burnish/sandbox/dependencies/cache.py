@@ -9,10 +9,11 @@ A key is the hash of whatever decides the content. `$BURNISH_CACHE/layers` (else
 
 Decisions: the lock belongs to the process, so a builder that was killed holds none, and what it left is swept by
 the next build. A hit costs one walk: names, kinds, modes, sizes and times must be those of the manifest, else
-the layer is built anew. Contents are read again only by `is_whole`.
+the layer is built anew. Contents are read again only by `is_intact`.
 
-Covered: builders in one process and in several; a kill at any moment. Not covered: a cache folder shared over a
-network filesystem without locks; a limit on the size of the cache: remove folders of it when nothing uses them.
+Covered: builders in one process and in several; a kill at any moment. Not covered: work off the event loop (hashing
+blocks it: build before a run, not in one); a cache folder on a network filesystem without locks; a limit on the size
+of the cache: remove folders of it when nothing uses them.
 """
 
 import asyncio
@@ -36,7 +37,8 @@ from burnish.core.types import sha256_json
 
 FORMAT: Final = 1
 LOOK_EVERY_S: Final = 0.05
-Fill = Callable[[Path], Awaitable[None]]
+Fill = Callable[[Path], Awaitable[bool]]
+"""Writes a layer's tree; whether it stands for all of `/work`, so that the layers below it are not used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class Layer:
     env: Mapping[str, str]
     key: str
     num_bytes: int
+    replaces_all: bool
     was_cached: bool
 
 
@@ -56,6 +59,7 @@ class Manifest(Strict):
     format: int
     inputs: dict[str, object]
     num_bytes: int
+    replaces_all: bool
     listing: str
     content: str
 
@@ -89,7 +93,7 @@ async def get(cache: Path, inputs: Mapping[str, object], fill: Fill, env: Mappin
         ) from error
 
 
-def is_whole(layer: Layer) -> bool:
+def is_intact(layer: Layer) -> bool:
     """Read every byte of a layer and compare with its manifest."""
     manifest = _read_manifest(layer.path.parent)
     return manifest is not None and content_hash(layer.path) == manifest.content
@@ -139,7 +143,18 @@ def _find(cache: Path, key: str, env: Mapping[str, str]) -> Layer | None:
     tree = cache / key / "tree"
     if manifest is None or not tree.is_dir() or _listing_hash(tree) != manifest.listing:
         return None
-    return Layer(path=tree, env=env, key=key, num_bytes=manifest.num_bytes, was_cached=True)
+    return _layer(tree, manifest, env, was_cached=True)
+
+
+def _layer(tree: Path, manifest: Manifest, env: Mapping[str, str], was_cached: bool) -> Layer:
+    return Layer(
+        path=tree,
+        env=env,
+        key=tree.parent.name,
+        num_bytes=manifest.num_bytes,
+        replaces_all=manifest.replaces_all,
+        was_cached=was_cached,
+    )
 
 
 def _read_manifest(folder: Path) -> Manifest | None:
@@ -159,12 +174,13 @@ async def _build(cache: Path, key: str, inputs: Mapping[str, object], fill: Fill
     tree = made / "tree"
     tree.mkdir(parents=True)
     try:
-        await fill(tree)
+        replaces_all = await fill(tree)
         num_bytes = sum(status.st_size for _, status in entries(tree) if stat.S_ISREG(status.st_mode))
         manifest = Manifest(
             format=FORMAT,
             inputs=dict(inputs),
             num_bytes=num_bytes,
+            replaces_all=replaces_all,
             listing=_listing_hash(tree),
             content=content_hash(tree),
         )
@@ -173,7 +189,7 @@ async def _build(cache: Path, key: str, inputs: Mapping[str, object], fill: Fill
     except BaseException:
         _remove(made)
         raise
-    return Layer(path=cache / key / "tree", env=env, key=key, num_bytes=num_bytes, was_cached=False)
+    return _layer(cache / key / "tree", manifest, env, was_cached=False)
 
 
 def _sweep(cache: Path) -> None:

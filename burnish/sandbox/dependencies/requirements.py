@@ -65,7 +65,7 @@ async def build(
     kept_in: Path | None = None,
 ) -> Layer:
     """Build the layer of these requirements from a folder of wheels or from an index, or take it from the cache."""
-    wanted = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
+    wanted = _logical(lines)
     pins = [_pin(line) for line in wanted]
     if (wheels is None) == (index_url is None):
         raise SandboxError("layers: requirements come from one place; give either a folder of wheels or an index")
@@ -78,7 +78,7 @@ async def build(
         "python": _describe(python),
     }
 
-    async def fill(tree: Path) -> None:
+    async def fill(tree: Path) -> bool:
         target = tree / FOLDER
         options = ["--no-index", "--find-links", str(found.resolve()), "--target", str(target)]
         options += [] if python is None else ["--no-compile"]
@@ -87,6 +87,7 @@ async def build(
         except SandboxError as error:
             raise SandboxError(f"{error}{_sources(found)}") from error
         _free_scripts(target / "bin")
+        return False
 
     return await cache.get(at, inputs, fill, ENV)
 
@@ -100,6 +101,13 @@ def with_layers(spec: PlaceSpec, *layers: Layer) -> PlaceSpec:
             below = added.get(name, env.get(name, "")) if name in JOINED else ""
             added[name] = f"{value}:{below}" if below else value
     return replace(spec, layers=(*spec.layers, *(layer.path for layer in layers)), env={**spec.env, **added})
+
+
+def _logical(lines: Sequence[str]) -> list[str]:
+    """Join continued lines, and leave out comments, as in a requirements file."""
+    joined = "\n".join(lines).replace("\\\n", " ").split("\n")
+    plain = [" ".join(re.sub(r"(^|\s)#.*", "", line).split()) for line in joined]
+    return [line for line in plain if line]
 
 
 def _pin(line: str) -> tuple[str, str]:
@@ -153,8 +161,9 @@ async def _fetch(wanted: Sequence[str], index_url: str, python: Python | None, a
         "python": _describe(python),
     }
 
-    async def fill(tree: Path) -> None:
+    async def fill(tree: Path) -> bool:
         await _pip("download", wanted, ["--index-url", index_url, "--dest", str(tree)], python)
+        return False
 
     return await cache.get(at, inputs, fill)
 
