@@ -3,7 +3,10 @@
 import asyncio
 import io
 import os
+import re
+import shutil
 import socket
+import subprocess
 import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -293,3 +296,20 @@ def test_words_are_cut_and_expanded_as_docker_does(text, words):
 def test_a_quote_without_its_other_half_names_the_line():
     with pytest.raises(SandboxError, match="line 5: a quote"):
         dockerfile.split('a "b', {}, 5)
+
+
+def test_a_root_of_ones_own_is_used_and_known_by_its_times(build):
+    root = build.folder / "root"
+    programs = [shutil.which(name) for name in ("sh", "tar", "find", "cat")]
+    said = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True).stdout
+    for path in {*programs, "/bin/sh", *re.findall(r"(/\S+) \(", said)}:
+        target = root / str(path)[1:]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(str(path), target)
+    (root / "usr/lib").mkdir(parents=True, exist_ok=True)
+    text = "FROM mine:1\nRUN echo /usr/bin/* > said\n"
+    image = build(text, roots={"mine:1": root})
+    assert image.rootfs == root and "/usr/bin/python3" not in build.look(image, "cat said").split()
+    assert hits(build(text, roots={"mine:1": root})) == [True]
+    os.utime(root / "usr/lib", (1, 1))
+    assert hits(build(text, roots={"mine:1": root})) == [False]

@@ -89,7 +89,8 @@ async def get(cache: Path, inputs: Mapping[str, object], fill: Fill, env: Mappin
             return _find(cache, key, env or {}) or await _build(cache, key, inputs, fill, env or {})
     except OSError as error:
         raise SandboxError(
-            f"layers: cannot build in {str(cache)!r}: {error}; free space, or set BURNISH_CACHE to another folder"
+            f"layers: no layer could be made in {str(cache)!r}: {error}; "
+            "if the folder is at fault, free space there or set BURNISH_CACHE to another"
         ) from error
 
 

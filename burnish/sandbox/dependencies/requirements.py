@@ -4,7 +4,7 @@
 
 The trusted side runs pip on the host, before any place is started and out of a model's reach: nothing of a wheel
 is executed by it. A source distribution runs code when it is built, so none is taken: build a wheel of it inside the
-sandbox (`RUN pip wheel` in a Dockerfile), and put that into the folder.
+sandbox (`RUN python3 -m pip wheel` in a Dockerfile), and put that into the folder.
 
 Decisions: the list is the whole list (`--no-deps`), each `name==version`; markers and `--hash` may follow. An index
 is used only if it is named; its wheels become a cached layer of their own, so that a second build asks it nothing.
@@ -209,7 +209,7 @@ def _sources(folder: Path) -> str:
         return ""
     return (
         f"\nnot taken, since building one runs its code: {', '.join(found)}; "
-        "build a wheel inside the sandbox (RUN pip wheel) and put that into the folder"
+        "build a wheel inside the sandbox (RUN python3 -m pip wheel) and put that into the folder"
     )
 
 
