@@ -111,6 +111,17 @@ def test_what_a_run_adds_is_a_small_layer_and_what_it_removes_is_gone(build):
     assert removes.steps[-1].layer.replaces_all and build.look(removes, "find e; cat link hard") == "e\nbigbig"
 
 
+@pytest.mark.parametrize("script", ["rm d/f", "rm -r d && echo x > d", "rm d/f && mkdir d/f"])
+def test_what_a_run_removes_or_replaces_does_not_come_back(build, script):
+    (build.context / "d").mkdir()
+    (build.context / "d/f").write_text("f")
+    (build.context / "d/g").write_text("g")
+    image = build(f"COPY d d\nRUN {script}\nRUN echo after > after\n")
+    found = {"rm d/f": "after d d/g", "rm -r d && echo x > d": "after d", "rm d/f && mkdir d/f": "after d d/f d/g"}
+    assert build.look(image, "find * | sort | tr '\\n' ' '") == found[script]
+    assert [step.layer.replaces_all for step in image.steps] == [False, True, False] and len(image.layers) == 2
+
+
 def test_names_that_break_lists_survive(build):
     names = ["\n", " ", "-x", "\\n", "--", "a b", "é", "\udcff"]
     (build.context / "make.py").write_text(f"for name in {names!a}: open(name, 'w')")

@@ -2,10 +2,12 @@
 
 import asyncio
 import hashlib
+import io
 import os
 import signal
 import subprocess
 import sys
+import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -101,11 +103,20 @@ def test_what_is_not_pinned_is_refused(build, wheels, line):
         build(line, wheels=wheels)
 
 
-def test_a_source_distribution_is_refused_with_the_way_out(build, wheels, tmp_path):
-    (wheels / "sourcepack-1.0.tar.gz").write_bytes(b"")
+def test_a_source_distribution_is_refused_unrun_with_the_way_out(build, wheels, tmp_path):
+    files = {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": f"open({str(tmp_path / 'canary')!r}, 'w')\n",
+        "PKG-INFO": "Metadata-Version: 2.1\nName: sourcepack\nVersion: 1.0\n",
+    }
+    with tarfile.open(wheels / "sourcepack-1.0.tar.gz", "w:gz") as archive:
+        for name, text in files.items():
+            info = tarfile.TarInfo(f"sourcepack-1.0/{name}")
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
     with pytest.raises(SandboxError, match=r"not taken.*sourcepack-1\.0\.tar\.gz; build a wheel inside the sandbox"):
         build("sourcepack==1.0", wheels=wheels)
-    assert not list((tmp_path / "layers").glob("[!.]*"))
+    assert not (tmp_path / "canary").exists() and not list((tmp_path / "layers").glob("[!.]*"))
 
 
 @pytest.mark.parametrize("url", ["http://index/simple", "https://me:word@index/simple"])
