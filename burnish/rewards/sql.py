@@ -28,6 +28,8 @@ from burnish.sandbox import Box, Job, ResourceLimits
 WORKER = Path(__file__).with_name("sql_worker.py").read_text(encoding="utf-8")
 LIMITS = ResourceLimits(wall_s=30.0, cpu_s=4.0, memory_mb=256, num_processes=2, output_bytes=1 << 21)
 LONGEST_QUERY = 100_000
+NUM_ORDERS = 3
+"""In how many orders the rows of a changed database are stored, to see whether gold depends on it."""
 FENCED = re.compile(r"```[ \t]*+\w*+[ \t]*+\n(.*?)(?:^[ \t]*+```|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -94,7 +96,7 @@ async def verify(task: SqlTask, query: str, box: Box, gold: GoldRows | None = No
 async def gold_rows(task: SqlTask, box: Box) -> GoldRows:
     """Run gold; `BadGold` if it fails on the given database."""
     seeds = [task.seed * 1000 + number for number in range(1, task.num_changed + 1)]
-    databases = [(0, 0), *((seed, order) for seed in seeds for order in (0, 1))]
+    databases = [(0, 0), *((seed, order) for seed in seeds for order in range(NUM_ORDERS))]
     try:
         answers = await _run(task, task.gold, databases, box)
     except Tampered as error:
@@ -104,8 +106,8 @@ async def gold_rows(task: SqlTask, box: Box) -> GoldRows:
         raise BadGold(f"sql: the gold query fails on its own database: {given.error if given else 'no answer'}")
     tables = {0: given.value}
     for seed in seeds:
-        one, other = answers[seed, 0], answers[seed, 1]
-        if one and other and not one.error and not other.error and not _complaint(other, one.value, task):
+        one, *others = (answers[seed, order] for order in range(NUM_ORDERS))
+        if one and not one.error and not any(_complaint(other, one.value, task) for other in others):
             tables[seed] = one.value
     return GoldRows(tables=tables)
 

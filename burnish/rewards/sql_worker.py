@@ -2,7 +2,8 @@
 
 It reads `{"script", "csv", "query", "observe", "may_write", "most_rows", "most_steps", "databases": [[id, seed,
 order], ...]}` from stdin. Seed 0 is the database as given; another seed takes rows away, adds rows mixed from those
-that are there, and shuffles all. Equal seeds give equal rows; `order` shuffles them once more without changing them.
+that are there, and shuffles all. Equal seeds give equal rows; `order` stores them otherwise: 1
+backwards, 2 from the middle.
 One line `{"id", "value": {"columns", "rows"}}` or `{"id", "error"}` each goes to the answer descriptor.
 
 Decisions: the authoriser allows what a read needs and no more: no ATTACH, no PRAGMA, no extension, no transaction,
@@ -70,7 +71,7 @@ def insert(database: sqlite3.Connection, name: str, rows: list[tuple[Any, ...]])
 
 
 def change(database: sqlite3.Connection, seed: int, order: int) -> None:
-    """Take some rows of each table away, add some, shuffle all; for `order` alone, shuffle."""
+    """Take some rows of each table away, add some, shuffle all; for another `order`, store what there is otherwise."""
     names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
     for name in names:
         if name.startswith("sqlite_"):
@@ -83,7 +84,8 @@ def change(database: sqlite3.Connection, seed: int, order: int) -> None:
             ]
             rows = [row for row in rows if rng.random() < 0.8] + new
             rng.shuffle(rows)
-        random.Random(order).shuffle(rows) if order else None
+        half = len(rows) // 2
+        rows = (rows, rows[::-1], rows[half:] + rows[:half])[order]
         database.execute(f"DELETE FROM {quoted(name)}")
         insert(database, name, rows)
 

@@ -264,6 +264,8 @@ class LocalShell:
             return await self._end()
         await self._drain()
         self._last_code, self._cwd = report
+        if stopped is not None:
+            await self._meet()
         self._word = b""
         is_interrupted = self._was_interrupted and self._last_code == 130
         return self._reply(stopped or ("interrupted" if is_interrupted else "exited"), self._last_code)
@@ -279,7 +281,25 @@ class LocalShell:
             return
         await self._drain()
         self._last_code, self._cwd = report
+        await self._meet()
         self._word = b""
+
+    async def _meet(self) -> None:
+        """Have bash answer once: a Ctrl-C that came late would otherwise end the next command before it is read."""
+        kept = bytes(self._output)
+        for _ in range(NUM_ATTEMPTS):
+            self._output.clear()
+            self._word = secrets.token_hex(16).encode()
+            with suppress(ConnectionError):
+                await self._loop.sock_sendall(self._orders, self._wrapped(":"))
+            if await self._wait(PATIENCE_S) is None:
+                report = self._reported.get_nowait()
+                if report is None:
+                    self._reported.put_nowait(None)  # it has ended; the next command is told
+                else:
+                    await self._drain()
+                break
+        self._output[:] = kept
 
     async def _end(self) -> Reply:
         """Bash itself has ended, with the code that it was told to end with."""

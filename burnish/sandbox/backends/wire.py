@@ -146,6 +146,7 @@ class OutcomeBody(Strict):
     stderr: Bytes
     answer: Bytes
     wall_s: float
+    cpu_s: float | None
 
     def outcome(self) -> Outcome:
         """The record."""

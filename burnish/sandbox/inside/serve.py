@@ -57,10 +57,12 @@ def give_way() -> None:
     """Run behind what samples and trains: its threads wait for each other, and lose 8 ms where a job takes a turn.
 
     Where the kernel groups tasks by session, the group's niceness is what counts; each slot has its own session.
+    What was started nicer than that stays as it is: without rights there is no way back.
     """
-    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+    niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
+    os.setpriority(os.PRIO_PROCESS, 0, niceness)
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "wb") as autogroup:
-        autogroup.write(b"%d" % NICENESS)
+        autogroup.write(b"%d" % niceness)
 
 
 def _serve(control: socket.socket, walls: cell.Walls) -> NoReturn:
