@@ -187,13 +187,24 @@ def _mixtures(tasks: Sequence[Task]) -> list[list[Trial]]:
     """Groups of replies of which not all may be right: gold with another task's gold."""
     groups: list[list[Trial]] = []
     for task in tasks:
-        other = next((one.gold for one in tasks if one.gold is not None and one.gold != task.gold), None)
-        if task.gold is not None and other is not None:
+        if task.gold is None:
+            continue
+        other = next((one.gold for one in tasks if one.gold not in (None, task.gold) and _is_like(one, task)), None)
+        if other is not None:
             groups += [
                 [Trial(task=task, what=f"gold with more, {reply[:MOST_SHOWN]!r}", reply=reply) for reply in group]
                 for group in in_conflict(task.gold, other)
             ]
     return groups
+
+
+def _is_like(one: Task, other: Task) -> bool:
+    """Whether two tasks are answered in one form: a letter beside a number is no second answer."""
+    return _has_digit(one.gold or "") == _has_digit(other.gold or "")
+
+
+def _has_digit(text: str) -> bool:
+    return any(character.isdigit() for character in text)
 
 
 def in_conflict(gold: str, other: str) -> list[tuple[str, ...]]:

@@ -5,14 +5,16 @@ cue's sentence it is the number right after the cue, else the last one; without 
 number of the last sentence that has one.
 
 Decisions: what is not one number is no answer: ranges (3-5), clock times (2:14), dates, ratios, powers,
-lists, `7 or 8`, `18 dollars and 50 cents`, `a = b` with two different numbers. A decimal equals a
-non-terminating truth from six correct decimals on (rounded or cut off). `18%` is 18 to a truth of 18 and
-0.18 to a truth of 0.18: a sign may be left out, not exchanged for another value.
+lists, `7 or 8` (also before an equals sign), `18 dollars and 50 cents`, `a = b` with two different numbers,
+another number alone on a later line. A decimal equals a non-terminating truth from six correct decimals on
+(rounded or cut off). `18%` is 18 to a truth of 18 and 0.18 to a truth of 0.18: a sign may be left out, not
+exchanged for another value.
 Not covered: arithmetic that is not carried out (`3 + 15` without its sum).
 """
 
 import re
 from fractions import Fraction
+from itertools import pairwise
 
 from burnish.rewards.numbers import Number, numbers, plain
 from burnish.rewards.regions import Region, answer_region
@@ -67,10 +69,11 @@ def _of_sentence(region: Region) -> Number | None:
     neighbours = [
         pair for pair in ((position - 1, position), (position, position + 1)) if 0 <= pair[0] < len(found) - 1
     ]
-    if any(_are_joined(text, found[left], found[right]) for left, right in neighbours):
+    if any(_are_joined(text, found[left], found[right]) for left, right in neighbours) or _offers_two(before):
         return None
-    is_contradicted = region.sentence_has_equation and _contradicts(plain(region.sentence).split("="), found[position])
-    return None if is_contradicted else _with_value(found[position])
+    sides = plain(region.sentence).split("=") if region.sentence_has_equation else []
+    sides += [plain(sentence) for sentence in region.later]
+    return None if _contradicts(sides, found[position]) else _with_value(found[position])
 
 
 def _with_value(number: Number) -> Number | None:
@@ -85,8 +88,13 @@ def _are_joined(text: str, left: Number, right: Number) -> bool:
     return bool(JOINED.fullmatch(between) or ALTERNATIVES.search(between))
 
 
+def _offers_two(text: str) -> bool:
+    """Whether an `or` stands between two numbers."""
+    return any(ALTERNATIVES.search(text[left.end : right.start]) for left, right in pairwise(numbers(text)))
+
+
 def _contradicts(sides: list[str], answer: Number) -> bool:
-    """Whether a side of an equation is another number, with nothing to work out."""
+    """Whether a side of an equation, or a later sentence, is another number, with nothing to work out."""
     for side in sides:
         found = numbers(side)
         is_lone = len(found) == 1 and not re.search(r"\w", side[: found[0].start] + side[found[0].end :])

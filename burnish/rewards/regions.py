@@ -30,6 +30,8 @@ class Region:
     text: str
     before: str = ""
     sentence: str = ""
+    later: tuple[str, ...] = ()
+    """The sentences after a cue's."""
 
     @property
     def sentence_has_equation(self) -> bool:
@@ -67,6 +69,12 @@ def _of_sentences(sentences: list[str]) -> Region:
             following = sentence[last.start() if last.group() == "=" else last.end() :]
             if not re.search(r"\w", FILLER.sub("", following)) and not re.search(r"[0-9]", sentence):
                 following = " ".join(sentences[position + 1 :][:1])
-            return Region(kind="cue", text=following, before=sentence[: last.start()], sentence=sentence)
+            return Region(
+                kind="cue",
+                text=following,
+                before=sentence[: last.start()],
+                sentence=sentence,
+                later=tuple(sentences[position + 1 :]),
+            )
     with_digit = [sentence for sentence in sentences if re.search(r"\d", sentence)]
     return Region(kind="plain", text=with_digit[-1] if with_digit else "".join(sentences[-1:]))

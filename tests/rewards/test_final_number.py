@@ -5,6 +5,7 @@ import time
 import pytest
 
 from burnish.rewards import verifier
+from burnish.rewards.final_number import final_number
 
 RIGHT = [
     ("73", "... = 489. The answer is **73**."),
@@ -120,3 +121,18 @@ def test_a_tolerance_is_absolute():
 @pytest.mark.parametrize("truth", ["eighteen", "7 or 8", None, True, [1], "9" * 5000])
 def test_a_truth_that_is_no_number_is_refused_at_loading(truth):
     assert "is no number" in verifier("number").fault(truth)
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_one"),
+    [
+        ("15 - 7 = 8\n25", False),
+        ("15 - 7 = 8\n8", True),
+        ("15 - 7 = 8\nThat is 2 more than 6.", True),
+        ("The answer is 8.\n$9", False),
+        ("25 or 15 - 7 = 8", False),
+    ],
+)
+def test_another_number_alone_on_a_later_line_takes_the_answer_back(reply: str, is_one: bool) -> None:
+    number = final_number(reply)
+    assert (number is not None and number.value == 8) == is_one
