@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 import typer
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox import backends, layers, open_box, selftest
+from burnish.sandbox import backends, open_box, selftest, walls
 
 
 def tell(lacking: Sequence[str]) -> int:
     """Print the walls, the backends and what the self-test tried; 0 if the default backend holds, else 1."""
-    _tell_layers(layers.all_layers())
+    _tell_layers(walls.all_layers())
     _tell_backends(backends.available())
     if lacking:
         typer.echo("this machine cannot isolate code; missing:")
@@ -21,7 +21,7 @@ def tell(lacking: Sequence[str]) -> int:
     return _try_the_escapes()
 
 
-def _tell_layers(found: Sequence[layers.Layer]) -> None:
+def _tell_layers(found: Sequence[walls.Layer]) -> None:
     width = max(len(layer.name) for layer in found)
     for layer in found:
         typer.echo(f"{'active ' if layer.is_active else 'MISSING'}  {layer.name:<{width}}  {layer.state}")

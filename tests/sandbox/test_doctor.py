@@ -1,12 +1,12 @@
 """The doctor names each wall, says how to get what is missing, and tries the escapes."""
 
 from burnish.commands.doctor import tell
-from burnish.sandbox import layers, selftest
+from burnish.sandbox import selftest, walls
 from burnish.sandbox.inside import landlock
 
 
 def test_every_layer_is_named_and_a_missing_one_has_a_way(box):
-    found = layers.all_layers()
+    found = walls.all_layers()
     names = {layer.name for layer in found}
     assert {"namespace net", "seccomp", "Landlock", "cgroup memory limit", "uid", "overlayfs", "deadlines"} <= names
     assert all(layer.way for layer in found if not layer.is_active)

@@ -13,7 +13,6 @@ import pytest
 
 from burnish.core.errors import SandboxError
 from burnish.sandbox import Job, Outcome, ResourceLimits, missing, open_box
-from burnish.sandbox.measure import measure
 from burnish.sandbox.namespaces import NamespaceBox
 from burnish.sandbox.selftest import ATTEMPTS, prove
 
@@ -219,7 +218,3 @@ def test_a_box_that_lets_one_attempt_through_is_refused(number):
     worked = ["true" if i == number else "false" for i in range(len(ATTEMPTS))]
     with pytest.raises(SandboxError, match=ATTEMPTS[number]):
         asyncio.run(prove(CannedBox(f"[{','.join(worked)}]".encode())))
-
-
-def test_the_measurement_reports_its_figures():
-    assert "jobs/s" in asyncio.run(measure(5, ()))
