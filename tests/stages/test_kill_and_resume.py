@@ -84,10 +84,18 @@ KILLS = {
     "after the first settled steps": ["SELECT COUNT(*) >= 1 FROM groups WHERE state = 'trained'"],
     "three times": ["SELECT COUNT(*) >= 2 FROM stages", ROLLOUTS.format(5), "SELECT MAX(step) >= 4 FROM groups"],
 }
+WITHIN_THREE_TIMES = ("after sft", "in the first rollouts")
+"""Alone they add little, and each takes two runs."""
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("queries", [pytest.param(queries, id=name) for name, queries in KILLS.items()])
+@pytest.mark.parametrize(
+    "queries",
+    [
+        pytest.param(queries, id=name, marks=[pytest.mark.slow] if name in WITHIN_THREE_TIMES else [])
+        for name, queries in KILLS.items()
+    ],
+)
 def test_a_killed_run_ends_like_an_unbroken_one(queries: list[str], unbroken: Path, tmp_path: Path) -> None:
     for query in queries:
         kill_when(tmp_path, query)
