@@ -104,6 +104,8 @@ def _limit(request: Request, is_job: bool) -> None:
         own = [int(pages) * mmap.PAGESIZE for pages in file.read().split()]
     limits = [
         (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_MEMLOCK, 0, 0),
+        (resource.RLIMIT_MSGQUEUE, 0, 0),
         (resource.RLIMIT_FSIZE, disk, disk),
         (resource.RLIMIT_NOFILE, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
         (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),
