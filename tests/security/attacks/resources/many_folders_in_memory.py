@@ -3,9 +3,9 @@
 Must: be refused, or be stopped by a backend that counts files from outside.
 """
 
-ENDINGS = ("exited", "killed")
-
 import os
+
+ENDINGS = ("exited", "killed")
 
 for number in range(5000):
     os.mkdir(f"/dev/shm/{number}")
