@@ -37,9 +37,10 @@ from burnish.sandbox import host
 from burnish.sandbox.backends import stewarded
 from burnish.sandbox.backends.bubblewrap_command import ROOTS, memfd
 from burnish.sandbox.backends.bubblewrap_command import command as command_line
+from burnish.sandbox.backends.inners import Inners
 from burnish.sandbox.backends.stewarded import Request, StewardPlace, refuse_unmet
 from burnish.sandbox.place import ISOLATED, Guarantee, PlaceSpec
-from burnish.sandbox.types import Ending, Job, Outcome, ResourceLimits, check_file_names
+from burnish.sandbox.types import Ending, Job, Outcome, ResourceLimits
 
 T = TypeVar("T")
 
@@ -94,17 +95,14 @@ class BubblewrapBackend:
 
     def __init__(self, program: str, num_workers: int) -> None:
         self._program = program
-        self._slots = asyncio.Semaphore(num_workers)
         # A thread that starts a bwrap must outlive it: bwrap dies with the thread that is its parent.
         self._threads = ThreadPoolExecutor(num_workers + NUM_PLACE_THREADS, thread_name_prefix=NAME)
-        self._inners: set[_Inner] = set()
+        self._inners = Inners(num_workers)
         self._stopped = False
 
     async def run(self, job: Job) -> Outcome:
         """Run one job in a place of its own; cancelling the wait kills it first."""
-        check_file_names(job)
-        async with self._slots:
-            return await stewarded.run_job(await self._open(job.limits, job.preload, has_tools=False), job)
+        return await self._inners.run(job, lambda: self._open(job.limits, job.preload, has_tools=False))
 
     async def start(self, spec: PlaceSpec) -> StewardPlace:
         """Start a place."""
@@ -116,21 +114,15 @@ class BubblewrapBackend:
     async def stop(self) -> None:
         """Kill everything that was started."""
         self._stopped = True
-        for inner in list(self._inners):
-            await inner.stop()
+        await self._inners.stop()
         self._threads.shutdown()
 
     async def _open(self, limits: ResourceLimits, preload: tuple[str, ...], has_tools: bool) -> "_Inner":
         if self._stopped:
             raise SandboxError(f"sandbox: this backend {NAME!r} was stopped; open another")
         inner = _Inner(self._threads, self._inners.discard)
-        self._inners.add(inner)
-        try:
-            await _in_thread(self._threads, lambda: inner.start(self._program, limits, preload, has_tools))
-        except BaseException:
-            await inner.stop()
-            raise
-        return inner
+        start = _in_thread(self._threads, lambda: inner.start(self._program, limits, preload, has_tools))
+        return await self._inners.started(inner, start)
 
 
 async def _in_thread(threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:

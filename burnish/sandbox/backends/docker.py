@@ -30,9 +30,10 @@ from burnish.core.config import Strict, validate
 from burnish.core.errors import SandboxError
 from burnish.core.types import Isolation, Json
 from burnish.sandbox.backends import stewarded
+from burnish.sandbox.backends.inners import Inners
 from burnish.sandbox.backends.stewarded import Request, StewardPlace, refuse_unmet
 from burnish.sandbox.place import ISOLATED, Guarantee, PlaceSpec
-from burnish.sandbox.types import Ending, Job, Outcome, ResourceLimits, check_file_names
+from burnish.sandbox.types import Ending, Job, Outcome, ResourceLimits
 
 T = TypeVar("T")
 NAME: Final = "docker"
@@ -104,16 +105,13 @@ class DockerBackend:
     def __init__(self, client: Any, config: Config, num_workers: int) -> None:
         self._client = client
         self._config = config
-        self._slots = asyncio.Semaphore(num_workers)
         self._threads = ThreadPoolExecutor(num_workers + NUM_PLACE_THREADS, thread_name_prefix=NAME)
-        self._inners: set[_Inner] = set()
+        self._inners = Inners(num_workers)
         self._stopped = False
 
     async def run(self, job: Job) -> Outcome:
         """Run one job in a container of its own; cancelling the wait kills it first."""
-        check_file_names(job)
-        async with self._slots:
-            return await stewarded.run_job(await self._open(job.limits), job)
+        return await self._inners.run(job, lambda: self._open(job.limits))
 
     async def start(self, spec: PlaceSpec) -> StewardPlace:
         """Start a place."""
@@ -125,8 +123,7 @@ class DockerBackend:
     async def stop(self) -> None:
         """Kill and remove every container that was started."""
         self._stopped = True
-        for inner in list(self._inners):
-            await inner.stop()
+        await self._inners.stop()
         self._threads.shutdown()
         self._client.close()
 
@@ -134,13 +131,7 @@ class DockerBackend:
         if self._stopped:
             raise SandboxError(f"sandbox: this backend {NAME!r} was stopped; open another")
         inner = _Inner(self._client, self._config, self._threads, self._inners)
-        self._inners.add(inner)
-        try:
-            await inner.start(limits)
-        except BaseException:
-            await inner.stop()
-            raise
-        return inner
+        return await self._inners.started(inner, inner.start(limits))
 
 
 class _Inner:
@@ -148,7 +139,7 @@ class _Inner:
 
     roots: Mapping[str, str] = ROOTS
 
-    def __init__(self, client: Any, config: Config, threads: ThreadPoolExecutor, known: "set[_Inner]") -> None:
+    def __init__(self, client: Any, config: Config, threads: ThreadPoolExecutor, known: Inners) -> None:
         self._client = client
         self._config = config
         self._threads = threads

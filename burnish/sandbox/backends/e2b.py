@@ -11,7 +11,6 @@ processes. Written against the package's interface (2.x) and never run here agai
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The package is an extra that development does without.
 
-import asyncio
 import importlib.util
 import os
 import shlex
@@ -25,9 +24,10 @@ from burnish.core.config import Strict, validate
 from burnish.core.errors import SandboxError
 from burnish.core.types import Isolation, Json
 from burnish.sandbox.backends import stewarded
+from burnish.sandbox.backends.inners import Inners
 from burnish.sandbox.backends.stewarded import Request, StewardPlace, refuse_unmet
 from burnish.sandbox.place import Guarantee, PlaceSpec
-from burnish.sandbox.types import Job, Outcome, check_file_names
+from burnish.sandbox.types import Job, Outcome
 
 T = TypeVar("T")
 NAME: Final = "e2b"
@@ -78,14 +78,11 @@ class E2bBackend:
     def __init__(self, config: Config, num_workers: int) -> None:
         self.guarantees: frozenset[Guarantee] = APART | frozenset(config.vouched_for)
         self._config = config
-        self._slots = asyncio.Semaphore(num_workers)
-        self._inners: set[_Inner] = set()
+        self._inners = Inners(num_workers)
 
     async def run(self, job: Job) -> Outcome:
         """Run one job in a sandbox of its own."""
-        check_file_names(job)
-        async with self._slots:
-            return await stewarded.run_job(await self._open(), job)
+        return await self._inners.run(job, self._open)
 
     async def start(self, spec: PlaceSpec) -> StewardPlace:
         """Start a place."""
@@ -96,18 +93,11 @@ class E2bBackend:
 
     async def stop(self) -> None:
         """Kill every sandbox that was started."""
-        for inner in list(self._inners):
-            await inner.stop()
+        await self._inners.stop()
 
     async def _open(self) -> "_Inner":
         inner = _Inner(self._config, self._inners)
-        self._inners.add(inner)
-        try:
-            await inner.start()
-        except BaseException:
-            await inner.stop()
-            raise
-        return inner
+        return await self._inners.started(inner, inner.start())
 
 
 class _Inner:
@@ -115,7 +105,7 @@ class _Inner:
 
     roots: Mapping[str, str] = {"/work": f"{FOLDER}/work"}
 
-    def __init__(self, config: Config, known: "set[_Inner]") -> None:
+    def __init__(self, config: Config, known: Inners) -> None:
         self._config = config
         self._known = known
         self._sandbox: Any = None

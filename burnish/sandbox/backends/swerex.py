@@ -25,9 +25,10 @@ from burnish.core.config import Strict, validate
 from burnish.core.errors import ConfigError, SandboxError
 from burnish.core.types import Isolation, Json
 from burnish.sandbox.backends import stewarded
+from burnish.sandbox.backends.inners import Inners
 from burnish.sandbox.backends.stewarded import Request, StewardPlace, refuse_unmet
 from burnish.sandbox.place import Guarantee, PlaceSpec
-from burnish.sandbox.types import Job, Outcome, check_file_names
+from burnish.sandbox.types import Job, Outcome
 
 T = TypeVar("T")
 NAME: Final = "swerex"
@@ -100,14 +101,11 @@ class SwerexBackend:
         apart = frozenset[Guarantee]() if config.deployment in ("local", "remote") else APART
         self.guarantees: frozenset[Guarantee] = apart | frozenset(config.vouched_for)
         self._config = config
-        self._slots = asyncio.Semaphore(num_workers)
-        self._inners: set[_Inner] = set()
+        self._inners = Inners(num_workers)
 
     async def run(self, job: Job) -> Outcome:
         """Run one job in a deployment of its own."""
-        check_file_names(job)
-        async with self._slots:
-            return await stewarded.run_job(await self._open(), job)
+        return await self._inners.run(job, self._open)
 
     async def start(self, spec: PlaceSpec) -> StewardPlace:
         """Start a place."""
@@ -118,24 +116,17 @@ class SwerexBackend:
 
     async def stop(self) -> None:
         """Stop every deployment that was started."""
-        for inner in list(self._inners):
-            await inner.stop()
+        await self._inners.stop()
 
     async def _open(self) -> "_Inner":
         inner = _Inner(self._config, self._inners)
-        self._inners.add(inner)
-        try:
-            await inner.start()
-        except BaseException:
-            await inner.stop()
-            raise
-        return inner
+        return await self._inners.started(inner, inner.start())
 
 
 class _Inner:
     """One deployment, driven by a thread and loop of its own: the local runtime blocks the loop that it runs in."""
 
-    def __init__(self, config: Config, known: "set[_Inner]") -> None:
+    def __init__(self, config: Config, known: Inners) -> None:
         self._config = config
         self._known = known
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=NAME)
