@@ -1,8 +1,6 @@
 """Code by value: what is right scores, what cheats does not, and one bad call costs one call."""
 
-import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,26 +11,13 @@ from burnish.rewards.code_value_hidden import verify_hidden, with_perturbed
 from burnish.rewards.code_value_worker import decode, encode
 from burnish.rewards.perturb import perturb
 from burnish.rewards.value_compare import Comparison, is_same, parse_line
-from burnish.sandbox import Box, Outcome, missing, open_box
+from burnish.sandbox import Outcome
 
 DOUBLE = "def double(n):\n    return n * 2"
 TASK = CodeTask(
     function="double", cases=tuple(Case(arguments=[n], expected=n * 2) for n in range(4)), call_s=0.1, keeps_order=True
 )
 TOGETHER = replace(TASK, call_s=None)
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
-        yield runner
-
-
-@pytest.fixture(scope="module")
-def box(runner: asyncio.Runner) -> Iterator[Box]:
-    context = open_box("none" if missing() else "namespaces")
-    yield runner.run(context.__aenter__())
-    runner.run(context.__aexit__(None, None, None))
 
 
 @pytest.mark.parametrize(

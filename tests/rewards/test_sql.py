@@ -1,13 +1,12 @@
 """Queries judged by the rows that they give."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from burnish.rewards.sql import SqlTask, find_query, gold_rows, verify
-from burnish.sandbox import Box, Outcome, missing, open_box
+from burnish.sandbox import Outcome
 
 SCRIPT = """
 CREATE TABLE staff (name TEXT, team TEXT, pay REAL, note TEXT);
@@ -16,19 +15,6 @@ INSERT INTO staff VALUES ('ann', 'red', 10, NULL), ('bo', 'red', 12.5, 'x'), ('c
 """
 TASK = SqlTask(script=SCRIPT, gold="SELECT team, SUM(pay) FROM staff GROUP BY team")
 RIGHT = "SELECT team, TOTAL(pay) AS t FROM staff GROUP BY 1 ORDER BY 2"
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
-        yield runner
-
-
-@pytest.fixture(scope="module")
-def box(runner: asyncio.Runner) -> Iterator[Box]:
-    context = open_box("none" if missing() else "namespaces")
-    yield runner.run(context.__aenter__())
-    runner.run(context.__aexit__(None, None, None))
 
 
 @pytest.fixture(scope="module")

@@ -1,31 +1,16 @@
 """Programs judged by what they print."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from burnish.core.errors import SandboxError
 from burnish.rewards.stdio import StdioTask, StdioTest, is_right, verify
-from burnish.sandbox import Box, missing, open_box
 
 TASK = StdioTask(
     tests=tuple(StdioTest(stdin=f"{n}\n".encode(), expected=f"{n * 2}\n".encode()) for n in (1, 2, 30)), num_at_once=2
 )
 READ = "n = int(input())\n"
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
-        yield runner
-
-
-@pytest.fixture(scope="module")
-def box(runner: asyncio.Runner) -> Iterator[Box]:
-    context = open_box("none" if missing() else "namespaces")
-    yield runner.run(context.__aenter__())
-    runner.run(context.__aexit__(None, None, None))
 
 
 @pytest.mark.parametrize(
