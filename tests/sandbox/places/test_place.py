@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,25 +14,12 @@ from typing import Any
 import pytest
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox import ResourceLimits, missing
+from burnish.sandbox import ResourceLimits
 from burnish.sandbox.local_place import LocalPlaces
 from burnish.sandbox.place import Command, PlaceSpec
+from tests.sandbox.places.conftest import Do
 
 LIMITS = ResourceLimits(cpu_s=10.0, memory_mb=256, disk_mb=8, num_files=256, num_processes=16)
-Do = Callable[[Any], Any]
-
-
-@pytest.fixture(scope="module")
-def do() -> Iterator[Do]:
-    if lacks := missing():
-        pytest.skip(f"this host cannot isolate: {'; '.join(lacks)}")
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(60)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
 
 
 @pytest.fixture(scope="module")
@@ -377,7 +363,7 @@ def _wait_until(condition: Callable[[], object]) -> bool:
 
 
 def test_the_example_in_the_documents_runs(places):
-    text = (Path(__file__).parents[2] / "docs/places.md").read_text()
+    text = (Path(__file__).parents[3] / "docs/places.md").read_text()
     code = text.split("```python\n")[1].split("```")[0]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,32 +1,17 @@
 """Shells: what is kept between commands, how they end, and what cannot be forged."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox import ResourceLimits, missing
+from burnish.sandbox import ResourceLimits
 from burnish.sandbox.local_place import LocalPlaces
 from burnish.sandbox.place import Command, PlaceSpec, Reply
+from tests.sandbox.places.conftest import Do
 
 LIMITS = ResourceLimits(cpu_s=60.0, memory_mb=512, disk_mb=8, num_files=256, num_processes=32, output_bytes=1 << 18)
-Do = Callable[[Any], Any]
-
-
-@pytest.fixture(scope="module")
-def do() -> Iterator[Do]:
-    if lacks := missing():
-        pytest.skip(f"this host cannot isolate: {'; '.join(lacks)}")
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(60)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
 
 
 @pytest.fixture(scope="module")

@@ -4,34 +4,19 @@ import asyncio
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox import Outcome, ResourceLimits, missing
+from burnish.sandbox import Outcome, ResourceLimits
 from burnish.sandbox.local_place import LocalPlaces
 from burnish.sandbox.place import Command, PlaceSpec
+from tests.sandbox.places.conftest import Do
 
 LIMITS = ResourceLimits(cpu_s=5.0, memory_mb=96, disk_mb=4, num_files=100, num_processes=12)
-Do = Callable[[Any], Any]
-
-
-@pytest.fixture(scope="module")
-def do() -> Iterator[Do]:
-    if lacks := missing():
-        pytest.skip(f"this host cannot isolate: {'; '.join(lacks)}")
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(60)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
 
 
 @pytest.fixture(scope="module")
