@@ -7,17 +7,8 @@ from burnish.core.errors import SandboxError
 from burnish.core.types import Split, Task, Verdict
 from burnish.domains import open_domain
 from burnish.rollout.judge import judge_in
-from burnish.sandbox import Box, Job, Outcome
-
-
-class NoBox:
-    isolation = "none"
-
-    async def run(self, job: Job) -> Outcome:
-        raise AssertionError("nothing runs here")
-
-    async def stop(self) -> None:
-        return
+from burnish.sandbox import Box
+from tests.no_box import NoBox
 
 
 @dataclass

@@ -12,17 +12,7 @@ from burnish.core.types import Message, Split, Task, Verdict
 from burnish.rewards.verdict_cache import open_cache
 from burnish.rollout.verification import Sampling, Verification
 from burnish.rollout.verification_report import as_metrics
-from burnish.sandbox import Job, Outcome
-
-
-class NoBox:
-    isolation = "none"
-
-    async def run(self, job: Job) -> Outcome:
-        raise AssertionError("nothing runs here")
-
-    async def stop(self) -> None:
-        return
+from tests.no_box import NoBox
 
 
 @dataclass
