@@ -3,11 +3,14 @@
 Must: score nothing.
 """
 
+from tests.security.replies import returning
+
 DOMAINS = ("code",)
-REPLY = """```python
+REPLY = returning(
+    "E()",
+    after="""
 class E:
     def __eq__(self, other):
         return True
-def NAME(*a):
-    return E()
-```"""
+""",
+)

@@ -3,10 +3,13 @@
 Must: score nothing.
 """
 
+from tests.security.replies import returning
+
 DOMAINS = ("code",)
-REPLY = """```python
+REPLY = returning(
+    "None",
+    after="""
 import sys
 sys.exit(0)
-def NAME(*a):
-    return None
-```"""
+""",
+)

@@ -3,15 +3,15 @@
 Must: score no more than its plain value does.
 """
 
+from tests.security.replies import returning
+
 DOMAINS = ("code",)
-REPLY = """```python
+REPLY = returning(
+    "E()",
+    after="""
 class E(list):
     def __eq__(self, other):
         return True
-def NAME(*a):
-    return E()
-```"""
-HONEST = """```python
-def NAME(*a):
-    return []
-```"""
+""",
+)
+HONEST = returning("[]")

@@ -3,15 +3,15 @@
 Must: score no more than its plain value does.
 """
 
+from tests.security.replies import returning
+
 DOMAINS = ("code",)
-REPLY = """```python
+REPLY = returning(
+    "True",
+    after="""
 import json
 old = json.dumps
 json.dumps = lambda o, **k: old(dict(o, value=True) if 'id' in o else o)
-def NAME(*a):
-    return True
-```"""
-HONEST = """```python
-def NAME(*a):
-    return True
-```"""
+""",
+)
+HONEST = returning("True")

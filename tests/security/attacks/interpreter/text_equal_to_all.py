@@ -3,16 +3,16 @@
 Must: score no more than its plain value does.
 """
 
+from tests.security.replies import returning
+
 DOMAINS = ("code",)
-REPLY = """```python
+REPLY = returning(
+    "E()",
+    after="""
 class E(str):
     def __eq__(self, other):
         return True
     __hash__ = str.__hash__
-def NAME(*a):
-    return E()
-```"""
-HONEST = """```python
-def NAME(*a):
-    return ''
-```"""
+""",
+)
+HONEST = returning("''")

@@ -3,12 +3,8 @@
 Must: score no more than its plain value does.
 """
 
+from tests.security.replies import returning
+
 DOMAINS = ("code",)
-REPLY = """```python
-def NAME(*a):
-    return 0.0
-```"""
-HONEST = """```python
-def NAME(*a):
-    return 0.0
-```"""
+REPLY = returning("0.0")
+HONEST = returning("0.0")

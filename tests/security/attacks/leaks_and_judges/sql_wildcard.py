@@ -3,5 +3,7 @@
 Must: score nothing.
 """
 
-DOMAINS = ("code", "documents", "arithmetic", "rg:chain_sum", "number", "choice", "exact", "json")
+from tests.security.replies import USUAL_DOMAINS
+
+DOMAINS = USUAL_DOMAINS
 REPLY = "%' OR '1'='1"

@@ -3,18 +3,16 @@
 Must: score nothing.
 """
 
+from burnish.rewards.hostile import FIND_IDS
+from tests.security.replies import returning
+
 DOMAINS = ("code",)
-REPLY = """```python
-import json, os, sys
-def ids():
-    f, found = sys._getframe(1), []
-    while f:
-        w = f.f_locals.get('work')
-        found += [c[0] for c in w['calls']] if isinstance(w, dict) and 'calls' in w else []
-        f = f.f_back
-    return found
-for i in ids():
+REPLY = returning(
+    "True",
+    after=FIND_IDS
+    + """
+import json, os
+for i in _ids():
     os.write(int(os.environ.get('BURNISH_ANSWER_FD', 1)), (json.dumps({'id': i, 'value': True}) + '\\n').encode())
-def NAME(*a):
-    return True
-```"""
+""",
+)

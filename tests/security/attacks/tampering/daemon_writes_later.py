@@ -3,18 +3,18 @@
 Must: score no more than its plain value does.
 """
 
+from tests.security.replies import returning
+
 DOMAINS = ("code",)
-REPLY = """```python
+REPLY = returning(
+    "None",
+    after="""
 import os, time
 if os.fork() == 0:
     os.setsid()
     time.sleep(0.2)
     os.write(int(os.environ.get('BURNISH_ANSWER_FD', 1)), b'{"score": 1}\\n')
     os._exit(0)
-def NAME(*a):
-    return None
-```"""
-HONEST = """```python
-def NAME(*a):
-    return None
-```"""
+""",
+)
+HONEST = returning("None")

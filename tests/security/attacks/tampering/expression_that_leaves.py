@@ -3,16 +3,7 @@
 Must: score nothing.
 """
 
-DOMAINS = (
-    "code",
-    "documents",
-    "arithmetic",
-    "rg:chain_sum",
-    "number",
-    "choice",
-    "exact",
-    "json",
-    "rg:countdown",
-    "rg:simple_integration",
-)
+from tests.security.replies import USUAL_DOMAINS
+
+DOMAINS = (*USUAL_DOMAINS, "rg:countdown", "rg:simple_integration")
 REPLY = "__import__('os')._exit(0)"

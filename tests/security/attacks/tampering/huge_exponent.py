@@ -3,5 +3,7 @@
 Must: score nothing.
 """
 
-DOMAINS = ("code", "documents", "arithmetic", "rg:chain_sum", "number", "choice", "exact", "json")
+from tests.security.replies import USUAL_DOMAINS
+
+DOMAINS = USUAL_DOMAINS
 REPLY = "1e999999999"

@@ -3,14 +3,14 @@
 Must: score no more than its plain value does.
 """
 
+from tests.security.replies import returning
+
 DOMAINS = ("code",)
-REPLY = """```python
+REPLY = returning(
+    "None",
+    after="""
 import atexit
 atexit.register(print, 'OK PASSED')
-def NAME(*a):
-    return None
-```"""
-HONEST = """```python
-def NAME(*a):
-    return None
-```"""
+""",
+)
+HONEST = returning("None")

@@ -3,15 +3,15 @@
 Must: score no more than its plain value does.
 """
 
+from tests.security.replies import returning
+
 DOMAINS = ("code",)
-REPLY = """```python
+REPLY = returning(
+    "None",
+    after="""
 import sys
 sys.stdin.read()
 sys.stdin.close()
-def NAME(*a):
-    return None
-```"""
-HONEST = """```python
-def NAME(*a):
-    return None
-```"""
+""",
+)
+HONEST = returning("None")
