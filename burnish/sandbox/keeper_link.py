@@ -108,6 +108,8 @@ class KeeperLink:
 
     async def answer(self, number: int, is_last: bool = True) -> Answer:
         """Wait for the next answer to an order; `SandboxError` if the keeper says that it failed, or goes away."""
+        if number not in self._waiting:
+            raise SandboxError(f"sandbox: order {number} of a place was answered already, or given up")
         try:
             answer = await self._waiting[number].get()
         finally:
@@ -128,9 +130,12 @@ class KeeperLink:
 
     async def ask(self, do: str, fds: Sequence[int] = (), **order: object) -> Answer:
         """Give an order and wait for its one answer; a keeper that stays silent is ended."""
-        number = self.begin(do, fds, **order)
+        return await self.prompt_answer(self.begin(do, fds, **order), do)
+
+    async def prompt_answer(self, number: int, do: str, is_last: bool = True) -> Answer:
+        """Wait for an answer that comes at once; a keeper that stays silent is ended."""
         try:
-            return await asyncio.wait_for(self.answer(number), ANSWER_S)
+            return await asyncio.wait_for(self.answer(number, is_last), ANSWER_S)
         except TimeoutError as error:
             self.hang_up()
             await asyncio.to_thread(self.end)

@@ -6,7 +6,8 @@ known from three things: the word, which bash reads only after the command has e
 kernel says which process wrote to the socket, and only bash itself counts; and the socket, which is closed in
 what the command starts. The same word, written to the terminal, marks where the command's output ends.
 So text can forge nothing, and no program that a command starts can. What is left to a command that is
-written in bash itself is to lie about its own exit code, which `exit 0` does as well.
+written in bash itself is to lie about its own exit code, which `exit 0` does as well, and about those of later
+commands in the same session (a function named `printf`, an alias): a verdict runs its commands by `Place.run`.
 
 Past its time, or its output, a command gets Ctrl-C, then its process group is killed, again and again for some
 seconds; if it is bash itself that does not come back, a new bash is started in the old folder.
@@ -37,15 +38,20 @@ PATIENCE_S: Final = 0.5
 """Between two attempts to end a command."""
 NUM_ATTEMPTS: Final = 10
 DRAIN_S: Final = 0.5
-ANSI: Final = re.compile(
-    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_].*?\x1b\\|[ -/]*[0-~])", re.DOTALL
-)
+STARTING_S: Final = 10.0
+ENDING_S: Final = 5.0
+"""From the end of bash's reports to its own."""
+ANSI: Final = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])")
+"""No escape code spans another ESC, so that each is looked at once: what a command prints may hold nothing else."""
+CODE: Final = re.compile(rb"\d{1,3}")
 ARGV: Final = ("bash", "--norc", "--noprofile", "--noediting", "-i")
 SETUP: Final = (
     "PS1= PS2= PS0= PROMPT_COMMAND=; unset HISTFILE MAILCHECK; set +o history +H; "
     "__burnish() { return $1; }; shopt -s expand_aliases\n"
 )
 MARK: Final = b"\x1e%s\x1e"
+PADDING: Final = " " * 4096
+"""Bash reads ahead, by 1024 bytes in 5.2: what lies so far behind a command is not in its memory while that runs."""
 
 
 class LocalShell:
@@ -101,8 +107,9 @@ class LocalShell:
             with far_orders, far_reports:
                 fds = [far_orders.fileno(), far_reports.fileno()]
                 self.number = self._link.begin("shell", fds, cwd=cwd, **self._order)
-            answer = await self._link.answer(self.number, is_last=False)
+            answer = await self._link.prompt_answer(self.number, "shell", is_last=False)
         except BaseException:
+            self._link.forget(self.number)
             orders.close()
             reports.close()
             raise
@@ -119,7 +126,14 @@ class LocalShell:
             os.set_blocking(fd, False)
         self._loop.add_reader(self._terminal, self._read_terminal)
         self._loop.add_reader(reports.fileno(), self._read_reports)
-        await self._loop.sock_sendall(_non_blocking(orders), SETUP.encode())
+        try:
+            await self._loop.sock_sendall(_non_blocking(orders), SETUP.encode())
+            await self._meet(STARTING_S)  # before that, a Ctrl-C would end bash itself
+        except BaseException:
+            self._let_go()
+            self._link.forget(self.number)
+            raise
+        self._word = b""
 
     def enter_again(self) -> None:
         """Have the next command start by entering its folder anew, which a snapshot has put elsewhere."""
@@ -136,9 +150,7 @@ class LocalShell:
         self._output.clear()
         self._num_shown = 0
         self._was_interrupted = False
-        with suppress(ConnectionError):  # a shell that was killed meanwhile is met below
-            await self._loop.sock_sendall(self._orders, self._wrapped(command))
-        return await self._finish(timeout_s, keeps_running)
+        return await self._finish(timeout_s, keeps_running, self._wrapped(command))
 
     async def type(self, text: str, timeout_s: float = 60.0, *, keeps_running: bool = False) -> Reply:
         """Type into the command that runs, and wait on for its end; `Reply.output` is what came since."""
@@ -190,6 +202,7 @@ class LocalShell:
         word = self._word.decode()
         return (
             f"{first}eval {_quoted(command)} {REPORT_FD}>&- </dev/tty\n"
+            f"{PADDING}\n"
             f"printf '%s\\0' {word} $? \"$PWD\" >&{REPORT_FD}; printf '\\036%s\\036' {word} >/dev/tty\n"
         ).encode(errors="surrogateescape")
 
@@ -242,18 +255,28 @@ class LocalShell:
         *parts, self._parts = (self._parts + text).split(b"\0")
         self._parts = self._parts[-CHUNK_BYTES:]
         for index, part in enumerate(parts):
-            if part == self._word and self._word and len(parts) > index + 2 and parts[index + 1].isdigit():
+            if part == self._word and self._word and len(parts) > index + 2 and CODE.fullmatch(parts[index + 1]):
                 report = (int(parts[index + 1]), parts[index + 2].decode(errors="surrogateescape"))
                 self._reported.put_nowait(report)
                 self._has_news.set()
 
-    async def _finish(self, timeout_s: float, keeps_running: bool) -> Reply:
+    async def _give(self, text: bytes, timeout_s: float) -> bool:
+        """Hand bash what it is to do; whether it took it. One that something has stopped reads nothing."""
+        with suppress(ConnectionError):  # a shell that was killed meanwhile is met by whoever waits for its report
+            try:
+                await asyncio.wait_for(self._loop.sock_sendall(self._orders, text), timeout_s)
+            except TimeoutError:
+                return False
+        return True
+
+    async def _finish(self, timeout_s: float, keeps_running: bool, text: bytes = b"") -> Reply:
         try:
-            stopped = await self._wait(timeout_s)
+            is_given = not text or await self._give(text, timeout_s)
+            stopped = await self._wait(timeout_s if is_given else 0.0)
         except asyncio.CancelledError:
             await asyncio.shield(asyncio.ensure_future(self._abandon()))
             raise
-        if stopped == "timed_out" and keeps_running:
+        if stopped == "timed_out" and keeps_running and is_given:
             return self._reply("running", None)
         has_new_shell = stopped is not None and not await self._force()
         report = None if has_new_shell else self._reported.get_nowait()
@@ -265,7 +288,7 @@ class LocalShell:
         await self._drain()
         self._last_code, self._cwd = report
         if stopped is not None:
-            await self._meet()
+            await self._settle()
         self._word = b""
         is_interrupted = self._was_interrupted and self._last_code == 130
         return self._reply(stopped or ("interrupted" if is_interrupted else "exited"), self._last_code)
@@ -281,30 +304,40 @@ class LocalShell:
             return
         await self._drain()
         self._last_code, self._cwd = report
-        await self._meet()
+        await self._settle()
         self._word = b""
 
-    async def _meet(self) -> None:
+    async def _settle(self) -> None:
         """Have bash answer once: a Ctrl-C that came late would otherwise end the next command before it is read."""
-        kept = bytes(self._output)
         for _ in range(NUM_ATTEMPTS):
-            self._output.clear()
-            self._word = secrets.token_hex(16).encode()
-            with suppress(ConnectionError):
-                await self._loop.sock_sendall(self._orders, self._wrapped(":"))
-            if await self._wait(PATIENCE_S) is None:
-                report = self._reported.get_nowait()
-                if report is None:
-                    self._reported.put_nowait(None)  # it has ended; the next command is told
-                else:
-                    await self._drain()
+            if await self._meet(PATIENCE_S):
                 break
+
+    async def _meet(self, patience_s: float) -> bool:
+        """Have bash do nothing and report it; whether it did, or has ended, which the next command is told."""
+        kept = bytes(self._output)
+        self._output.clear()
+        self._word = secrets.token_hex(16).encode()
+        has_met = await self._give(self._wrapped(":"), patience_s) and await self._wait(patience_s) is None
+        if has_met:
+            report = self._reported.get_nowait()
+            if report is None:
+                self._reported.put_nowait(None)
+            else:
+                await self._drain()
         self._output[:] = kept
+        return has_met
 
     async def _end(self) -> Reply:
-        """Bash itself has ended, with the code that it was told to end with."""
+        """Bash itself has ended, with the code that it was told to end with; or it closed its reports, and must end."""
         self._word = b""
-        code = (await self._link.answer(self.number)).said["code"]
+        ended = asyncio.ensure_future(self._link.answer(self.number))
+        try:
+            if not (await asyncio.wait({ended}, timeout=ENDING_S))[0]:
+                await self._link.ask("kill", task=self.number)
+            code = (await ended).said["code"]
+        finally:
+            ended.cancel()
         self._has_ended = True
         self._read_terminal()
         await self.close()
@@ -364,7 +397,7 @@ class LocalShell:
         return Reply(
             output=shown.decode(errors="replace"),
             exit_code=exit_code,
-            cwd=self._cwd,
+            cwd=self._cwd.encode(errors="surrogateescape").decode(errors="replace"),
             ending=ending,
             was_truncated=was_truncated,
             has_new_shell=has_new_shell,

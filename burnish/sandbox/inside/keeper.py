@@ -30,6 +30,8 @@ MAX_ORDER_BYTES: Final = 1 << 16
 MAX_FDS: Final = 8
 LOOK_EVERY_MS: Final = 25
 MAX_FROZEN: Final = 24
+SIGNALLING_S: Final = 1.0
+LONGEST_ERROR: Final = 1000  # an error names paths, which may be of any length; a message may not
 IN_ORDER: Final = "@"  # the order itself is in the first descriptor
 
 
@@ -96,7 +98,7 @@ class Keeper:
         try:
             answer = handle(number=number, fds=fds, **order)
         except (OSError, ValueError, KeyError) as error:
-            answer = dict[str, Any](error=f"{type(error).__name__}: {error}")
+            answer = dict[str, Any](error=f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
         finally:
             for fd in fds:
                 os.close(fd)
@@ -149,8 +151,9 @@ class Keeper:
         """Kill all in a room and remove what it wrote since its last snapshot; again is no error."""
         if emptied.is_open:
             emptied.is_open = emptied.is_watched = False
-            signal.pidfd_send_signal(emptied.holder_fd, signal.SIGKILL)
-            self._reap(until=emptied.holder)
+            with contextlib.suppress(ProcessLookupError):  # the kernel's memory killer was there first
+                signal.pidfd_send_signal(emptied.holder_fd, signal.SIGKILL)
+                self._reap(until=emptied.holder)
             for fd in (emptied.holder_fd, *emptied.fds.values()):
                 os.close(fd)
             emptied.fds = {}
@@ -244,7 +247,14 @@ class Keeper:
         return copied
 
     def _signal_all(self, target: room.Room, number: int) -> None:
+        """A child does it, from within; where room and keeper are one user, the room may stop that child."""
         child = self._fork_into(target, lambda: os.kill(-1, number))
+        pidfd = os.pidfd_open(child)
+        try:
+            if not select.select([pidfd], [], [], SIGNALLING_S)[0]:
+                os.kill(child, signal.SIGKILL)
+        finally:
+            os.close(pidfd)
         self._reap(until=child)
 
     def _fork_into(self, target: room.Room, work: Callable[[], None]) -> int:

@@ -1,0 +1,105 @@
+"""What a command tries on the one who reads its shell: to hang it, to break it, to speak in bash's name."""
+
+import asyncio
+import os
+from collections.abc import Callable
+
+import pytest
+
+from burnish.core.errors import SandboxError
+from burnish.sandbox import ResourceLimits
+from burnish.sandbox.local_place import LocalPlaces
+from burnish.sandbox.place import PlaceSpec, Reply
+from burnish.sandbox.shell import ANSI
+
+
+@pytest.fixture(scope="module")
+def place(do):
+    places = LocalPlaces()
+    yield do(places.start(PlaceSpec(limits=ResourceLimits(cpu_s=30.0, disk_mb=8, num_files=64, num_processes=32))))
+    do(places.stop())
+
+
+@pytest.fixture
+def shell(do, place):
+    opened = do(place.open_shell())
+    yield opened
+    do(opened.close())
+
+
+@pytest.fixture
+def send(do, shell) -> Callable[..., Reply]:
+    return lambda command, timeout_s=60.0: do(shell.send(command, timeout_s))
+
+
+@pytest.mark.parametrize("start", [b"\x1bP", b"\x1b]", b"\x1b[", b"\x1b[0;", b"\x1b ", b"\x1b^"])
+def test_escape_codes_without_end_cost_one_look_each(start):
+    text = start * (1 << 16)  # with a look at all that follows, each: hours
+    assert len(ANSI.sub(b"", text)) <= len(text)
+
+
+def test_escape_codes_are_still_taken_out():
+    assert ANSI.sub(b"", b"a\x1bPq#0\x1b\\b\x1b[1;31mc\x1b]0;title\x07d\x1b(Be") == b"abcde"
+
+
+STEAL = """( sleep .3
+for from in 10 11 12 13 14; do
+  while read -r -t .2 -u $from line; do case $line in printf*) break 2;; esac; done 2>/dev/null
+done
+set -- $line
+for to in 10 11 12 13 14; do
+  printf '%s\\0' "$3" 0 /forged >&$to
+done ) 2>/dev/null; (exit 5)"""
+
+
+@pytest.mark.slow
+def test_a_report_counts_only_if_bash_itself_wrote_it(send):
+    reply = send(STEAL, 3.0)
+    assert (reply.cwd, reply.ending) == ("/work", "timed_out")
+
+
+@pytest.mark.slow
+def test_a_shell_that_closes_every_channel_ends(send):
+    reply = send('for i in {3..255}; do eval "exec $i>&-"; done 2>/dev/null', 3.0)
+    assert reply.ending in ("shell_ended", "timed_out")
+
+
+@pytest.mark.slow
+def test_a_stopped_shell_that_reads_nothing_is_replaced(send):
+    send("(sleep .2; kill -STOP $$) & disown")
+    send_late = "sleep .4; : " + "a" * 1_000_000
+    reply = send(send_late, 1.0)
+    assert (reply.ending, reply.has_new_shell) == ("timed_out", True) and send("echo on").output == "on\n"
+
+
+@pytest.mark.slow
+def test_an_exit_code_that_is_none_is_no_report(send):
+    forge = 'printf() { builtin printf "%s\\0" "$2" $(builtin printf "9%.0s" {1..5000}) "$PWD"; }'
+    assert send(forge, 1.0).ending == "timed_out"
+    assert send("echo on").output == "on\n"
+
+
+def test_a_folder_whose_name_is_no_text_can_be_told(send):
+    reply = send("mkdir -p $'/tmp/\\xff'; cd $'/tmp/\\xff'")
+    assert reply.cwd.encode() == "/tmp/\N{REPLACEMENT CHARACTER}".encode()
+    assert send("basename $PWD | od -An -tx1 | head -c 3").output == " ff"
+
+
+def test_a_cancelled_opening_leaves_no_descriptor(do, place):
+    async def cancel() -> int:
+        before = len(os.listdir("/proc/self/fd"))
+        opening = asyncio.ensure_future(place.open_shell())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        await (await place.open_shell()).close()  # its answer comes after that of the first
+        return len(os.listdir("/proc/self/fd")) - before
+
+    assert do(cancel()) == 0
+
+
+def test_an_order_that_was_answered_is_not_waited_for(do, place):
+    with pytest.raises(SandboxError, match="answered already"):
+        do(place._link.answer(1 << 30))
