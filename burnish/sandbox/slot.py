@@ -93,7 +93,7 @@ class Slot:
     ) -> Outcome:
         """Run one job, blocking; `ZygoteDied` if the server died and not the job."""
         started = time.monotonic()
-        if not self.fits(order):
+        if self._ran_out_of_memory() or not self.fits(order):  # a kill since the last job is none of this one's
             self.prepare(order)
         assert self._cell is not None
         link, self._cell = self._cell.link, None
