@@ -148,16 +148,26 @@ def _read_answer(outcome: Outcome, caps: Caps) -> dict[str, bytes]:
     head, newline, body = outcome.answer.partition(b"\n")
     if outcome.ending != "exited" or not newline:
         raise BadArchive(f"the reader did not come to an end ({outcome.ending})")
-    match json.loads(head):
-        case {"files": [*entries]}:
+    try:
+        answer = json.loads(head)
+    except (ValueError, RecursionError):
+        raise BadArchive("an answer that is not JSON") from None
+    match answer:
+        case {"files": [*entries]} if len(entries) <= caps.num_entries:
             pass
         case {"refused": str(reason)}:
             raise BadArchive(reason)
         case _:
             raise BadArchive("an answer of another form")
     files: dict[str, bytes] = {}
-    for name, size in entries:
-        files[checked_name(name)], body = body[:size], body[size:]
-    if len(files) > caps.num_entries or sum(map(len, files.values())) > caps.total_bytes:
+    at = 0
+    for entry in entries:
+        match entry:
+            case [str(name), int(size)] if size >= 0:
+                files[checked_name(name)] = body[at : at + size]
+                at += size
+            case _:
+                raise BadArchive("an answer of another form")
+    if sum(map(len, files.values())) > caps.total_bytes:
         raise BadArchive("more than the caps")
     return files

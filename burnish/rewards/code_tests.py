@@ -26,7 +26,7 @@ from typing import Final, Literal
 from burnish.core.errors import ConfigError
 from burnish.core.types import Verdict
 from burnish.rewards import code_tests_job
-from burnish.rewards.code_tests_reports import judge
+from burnish.rewards.code_tests_reports import judge, nothing
 from burnish.sandbox import Box, Job, ResourceLimits
 
 Trust = Literal["separate", "same_interpreter"]
@@ -34,6 +34,8 @@ Framework = Literal["pytest", "unittest"]
 LIMITS: Final = ResourceLimits(
     wall_s=60.0, cpu_s=20.0, memory_mb=512, disk_mb=32, num_files=4096, num_processes=16, output_bytes=1 << 20
 )
+LONGEST_NAME_BYTES: Final = 255
+PAGE_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,9 @@ class TestSuite:
 async def verify(tree: Mapping[str, bytes], suite: TestSuite, box: Box) -> Verdict:
     """Run the suite on the agent's files; the score is the share of ids that passed."""
     check(suite)
+    files = {name: content for name, content in tree.items() if not _is_compiled(name)}
+    if why := misfit(files, suite.limits):
+        return nothing(suite.ids, suite.trust, why, has_part_per_test=suite.has_part_per_test)
     token = secrets.token_hex(16)
     work = {
         "token": token, "trust": suite.trust, "tests": dict(suite.tests), "ids": list(suite.ids),
@@ -73,7 +78,7 @@ async def verify(tree: Mapping[str, bytes], suite: TestSuite, box: Box) -> Verdi
     }  # fmt: skip
     job = Job(
         source=code_tests_job.program(suite.framework),
-        files={name: content for name, content in tree.items() if not _is_compiled(name)},
+        files=files,
         stdin=json.dumps(work).encode(),
         preload=code_tests_job.preload(suite.framework),
         limits=suite.limits,
@@ -83,6 +88,22 @@ async def verify(tree: Mapping[str, bytes], suite: TestSuite, box: Box) -> Verdi
         outcome, token, suite.ids, suite.trust,
         is_all_or_nothing=suite.is_all_or_nothing, has_part_per_test=suite.has_part_per_test,
     )  # fmt: skip
+
+
+def misfit(files: Mapping[str, bytes], limits: ResourceLimits) -> str:
+    """Why a tree cannot be laid out in a box, which is its maker's doing and no fault of the box; empty if it can."""
+    paths = {name: PurePosixPath(name) for name in files}
+    folders = {parent for path in paths.values() for parent in path.parents}
+    if any(path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts for name, path in paths.items()):
+        return "a tree with a name that leads out of it"
+    if len(set(paths.values())) < len(paths) or folders & set(paths.values()):
+        return "a tree in which one name stands for two things"
+    if any(len(part.encode(errors="replace")) > LONGEST_NAME_BYTES for path in paths.values() for part in path.parts):
+        return "a tree with a name that no folder takes"
+    num_pages = sum(-(-len(content) // PAGE_BYTES) for content in files.values())
+    if len(paths) + len(folders) > limits.num_files // 2 or num_pages * PAGE_BYTES > limits.disk_mb << 19:
+        return "a tree larger than half of what its box holds"
+    return ""
 
 
 def _is_compiled(name: str) -> bool:

@@ -56,6 +56,12 @@ def judge(
     )
 
 
+def nothing(ids: Sequence[str], trust: str, why: str, *, has_part_per_test: bool) -> Verdict:
+    """The verdict on files of which no test was run."""
+    parts = _parts({}, ids, trust, is_tampered=False, has_part_per_test=has_part_per_test)
+    return Verdict.scored(0.0, parts, f"[{trust}] {why}")
+
+
 def _read(outcome: Outcome, token: str, ids: frozenset[str]) -> Reports:
     reports = Reports()
     for line in outcome.answer.split(b"\n")[:-1]:

@@ -171,7 +171,8 @@ def _table_complaint(table: Json, gold: Json, task: SqlTask) -> str:
         if sorted(names) != sorted(gold_names) or len(set(names)) < len(names):
             return f"columns {names!r:.60}, expected {gold_names!r:.60}"
         places = [names.index(name) for name in gold_names]
-        rows: list[Json] = [[row[place] for place in places] for row in rows if isinstance(row, list)]
+        whole = [row for row in rows if isinstance(row, list) and len(row) == len(columns)]
+        rows: list[Json] = [[row[place] for place in places] for row in whole]
     if len(rows) != len(gold_rows):
         return f"{len(rows)} rows, expected {len(gold_rows)}"
     comparison = Comparison(
