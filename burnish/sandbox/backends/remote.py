@@ -37,6 +37,7 @@ MOST_BYTES: Final = 1 << 30
 LOCAL: Final = ("127.0.0.1", "::1", "localhost")
 HEARTBEATS_A_LEASE: Final = 4
 NUM_PLACE_THREADS: Final = 16
+NUM_BEAT_THREADS: Final = 2
 
 
 class Config(Strict):
@@ -159,6 +160,7 @@ class RemoteBackend:
         self.guarantees: frozenset[Guarantee] = guarantees - {"shell"}
         self._client = client
         self._threads = ThreadPoolExecutor(num_workers + NUM_PLACE_THREADS, thread_name_prefix=NAME)
+        self._beats = ThreadPoolExecutor(NUM_BEAT_THREADS, thread_name_prefix=f"{NAME}-beat")
         self._slots = asyncio.Semaphore(num_workers)
         self._places: set[_Place] = set()
         self._stopped = False
@@ -194,13 +196,29 @@ class RemoteBackend:
                 await place.stop()
         self._stopped = True
         self._threads.shutdown(wait=False)
+        self._beats.shutdown(wait=False)
 
     async def ask(self, method: str, path: str, body: BaseModel | None, answer: type[M], wait_s: float) -> M:
         """Ask from a thread."""
+        return await self._ask(self._threads, method, path, body, answer, wait_s)
+
+    async def beat(self, path: str) -> None:
+        """Say that a place is still wanted, by threads of its own: all others may wait for a full server."""
+        await self._ask(self._beats, "POST", f"{path}/heartbeat", None, wire.Nothing, ANSWER_S)
+
+    async def _ask(
+        self,
+        threads: ThreadPoolExecutor,
+        method: str,
+        path: str,
+        body: BaseModel | None,
+        answer: type[M],
+        wait_s: float,
+    ) -> M:
         if self._stopped:
             raise SandboxError(f"sandbox: this backend {NAME!r} was stopped; open another")
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._client.ask, method, path, body, answer, wait_s)
+        return await loop.run_in_executor(threads, self._client.ask, method, path, body, answer, wait_s)
 
 
 class _Place:
@@ -252,4 +270,4 @@ class _Place:
         while True:
             await asyncio.sleep(every_s)
             with contextlib.suppress(SandboxError):  # whoever uses the place next will see it
-                await self._backend.ask("POST", f"{self._path}/heartbeat", None, wire.Nothing, ANSWER_S)
+                await self._backend.beat(self._path)

@@ -45,6 +45,8 @@ class Settings:
     max_running: int = 4
     max_places: int = 32
     max_body_bytes: int = 256 << 20
+    body_s: float = 120.0
+    """How long a body may take to arrive: whoever sends one may hold a slot."""
     lease_s: float = 30.0
 
 
@@ -111,7 +113,7 @@ class _State:
             oldest = time.monotonic() - self.settings.lease_s
             for name, held in list(self.places.items()):
                 if held.heard < oldest and held.num_running == 0:
-                    with contextlib.suppress(SandboxError):
+                    with contextlib.suppress(SandboxError, OSError):  # the next one's lease ends all the same
                         await self.stop(name)
 
 
@@ -162,6 +164,8 @@ async def _answered(
         return _response(refused.status, wire.Fault(error=refused.error))
     except SandboxError as error:
         return _response(422, wire.Fault(error=str(error)))
+    except UnicodeDecodeError as error:
+        return _response(400, wire.Fault(error=f"the source is no UTF-8: {error.reason}"))
     except ClientDisconnect:
         return Response(status_code=400)
 
@@ -182,10 +186,14 @@ def _check_token(token: str, request: Request) -> None:
 async def _body(state: _State, request: Request, model: type[M]) -> M:
     most = state.settings.max_body_bytes
     content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > most:
-            raise _Refused(413, f"the body is larger than {most} bytes")
+    try:
+        async with asyncio.timeout(state.settings.body_s):
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > most:
+                    raise _Refused(413, f"the body is larger than {most} bytes")
+    except TimeoutError:
+        raise _Refused(408, f"the body did not arrive within {state.settings.body_s} s") from None
     try:
         return model.model_validate_json(bytes(content))
     except ValidationError as error:
@@ -213,8 +221,8 @@ async def _health(state: _State, _: Request) -> BaseModel:
 
 async def _run_job(state: _State, request: Request) -> BaseModel:
     async with state.slot():
-        body = await _body(state, request, wire.JobBody)
-        return wire.of_outcome(await _while_connected(request, state.backend.run(body.job())))
+        job = (await _body(state, request, wire.JobBody)).job()
+        return wire.of_outcome(await _while_connected(request, state.backend.run(job)))
 
 
 async def _start(state: _State, request: Request) -> BaseModel:
@@ -250,7 +258,7 @@ async def _start_place(state: _State, body: wire.PlaceBody) -> BaseModel:
 def _unpack(archive: bytes, folder: Path) -> None:
     """Unpack a client's layers: nothing in them leaves the folder."""
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as opened:  # packed, it could be of any size
             opened.extractall(folder, filter="data")
     except (tarfile.TarError, OSError) as error:
         raise SandboxError(f"sandbox: the layers cannot be unpacked: {error}") from error
