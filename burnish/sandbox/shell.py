@@ -5,10 +5,11 @@ line that reports the exit code and the folder on a second socket with a random 
 known from three things: the word, which bash reads only after the command has ended; the sender, since the
 kernel says which process wrote to the socket, and only bash itself counts; and the socket, which is closed in
 what the command starts. The same word, written to the terminal, marks where the command's output ends.
-So neither text nor a write to any descriptor that a program has can forge a report. What is left to a command that is
-written in bash itself is to lie about its own exit code, which `exit 0` does as well, and about those of later
-commands in the same session (a function named `printf`, an alias). A program can do the same by writing into bash's memory, since both are one
-user. So a verdict runs its commands by `Place.run`, never in a shell that an agent had.
+So neither text nor a write to any descriptor that a program has can forge a report. What is left to a command
+that is written in bash itself is to lie about its own exit code, which `exit 0` does as well, and about those of
+later commands in the same session (a function named `printf`, an alias). A program can do the same by writing
+into bash's memory, since both are one user. So a verdict runs its commands by `Place.run`, never in a shell that
+an agent had.
 
 Past its time, or its output, a command gets Ctrl-C, then its process group is killed, again and again for some
 seconds; if it is bash itself that does not come back, a new bash is started in the old folder.
