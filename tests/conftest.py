@@ -1,4 +1,4 @@
-"""What every test may count on: Ctrl-C is heard, also where the tests were started in the background (`nohup ... &`)."""
+"""What every test may count on: Ctrl-C is heard, also where the tests were started in the background."""
 
 import signal
 
