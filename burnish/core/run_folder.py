@@ -142,6 +142,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
+                file.chmod(0o644)  # some libraries write for their own user alone
                 with file.open("rb") as handle:
                     os.fsync(handle.fileno())
         temporary.chmod(0o755)

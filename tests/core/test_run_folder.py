@@ -106,3 +106,9 @@ def test_the_recipe_is_kept_as_it_was_first_written(tmp_path: Path) -> None:
         folder.keep_source(written)
     folder.close()
     assert (tmp_path / "r" / "recipe.toml").read_text() == "# why\nname = 'r'\n"
+
+
+def test_a_folder_and_its_files_can_be_read_by_others(tmp_path: Path) -> None:
+    with whole_folder(tmp_path / "final") as folder:
+        (folder / "weights").touch(mode=0o600)
+    assert (tmp_path / "final" / "weights").stat().st_mode & 0o777 == 0o644
