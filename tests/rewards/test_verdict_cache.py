@@ -15,7 +15,6 @@ import pytest
 from burnish.core.errors import ConfigError
 from burnish.core.types import Verdict
 from burnish.rewards.verdict_cache import Cache, Question, open_cache
-from burnish.rewards.verifier_version import environment_version, verifier_version
 
 QUESTION = Question(verifier="v1", environment="e", domain="code", task="t")
 RIGHT = Verdict.scored(0.75, {"passed": 0.75}, "3 of 4 calls right")
@@ -191,36 +190,3 @@ def test_a_kill_loses_no_row_that_was_kept(tmp_path: Path):
     cache.keep(QUESTION, ["b"], RIGHT)
     assert look_up(cache, "b") == RIGHT
     cache.close()
-
-
-MODULES = {
-    "dom.py": "from pathlib import Path\nfrom pack import other\nW = Path(__file__).with_name('run_it.py')\n",
-    "other.py": "import pytest\n",
-    "dom_worker.py": "x = 1\n",
-    "run_it.py": "y = 1\n",
-    "apart.py": "z = 1\n",
-}
-
-
-@pytest.mark.parametrize(
-    ("edited", "is_new"),
-    [("dom.py", True), ("other.py", True), ("dom_worker.py", True), ("run_it.py", True), ("apart.py", False)],
-)
-def test_an_edited_verifier_or_worker_has_a_new_version(tmp_path: Path, monkeypatch, edited: str, is_new: bool):
-    (tmp_path / "pack").mkdir()
-    (tmp_path / "pack" / "__init__.py").write_text("")
-    for name, text in MODULES.items():
-        (tmp_path / "pack" / name).write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pack"]:
-        monkeypatch.delitem(sys.modules, name)
-    before = verifier_version.__wrapped__("pack.dom")
-    (tmp_path / "pack" / edited).write_text(MODULES[edited] + "# edited\n")
-    assert (verifier_version.__wrapped__("pack.dom") != before) == is_new
-    assert before is not None
-
-
-def test_what_has_no_source_has_no_version():
-    assert verifier_version("builtins") is None
-    assert verifier_version("no_such_module") is None
-    assert len(environment_version()) == 64
