@@ -1,18 +1,22 @@
-"""Short Python functions from a description, judged by hidden unit tests in the sandbox.
+"""Short Python functions from a description, judged by hidden and perturbed inputs in the sandbox.
 
 **State**: one question: what the function is called, what it takes, what it returns, and one example.
-The inputs that judge it are hidden (eight a task, the empty one among them where there is one).
+The inputs that judge it are hidden: eight that the task lists (the empty one among them where there is one), and
+eight perturbed ones, like those and listed nowhere.
 
 **Action**: one reply. The first fenced code block counts if there is one, else the first run of lines
 that look like a function; text around it is ignored.
 
-**Reward**: the share of hidden calls that return the expected value, types compared exactly (a tuple
-comes out as a list). A call that raises fails alone; one that hangs or kills the process fails
-itself and those after it. Answers that break the protocol (missing, doubled or unknown ids) score 0.
+**Reward**: the share of calls that return the expected value, types compared exactly (a tuple comes out as a
+list); of the listed and of the perturbed calls, whichever share is smaller. Right on all listed inputs and wrong on a
+quarter or more of the others is 0, and so is one value for all inputs, or the input said back, unless that is right.
+A call that raises fails alone; one that hangs or kills the process fails itself and those after it. Answers that
+break the protocol (missing, doubled or unknown ids) score 0.
 
 Decisions: functions come in families (see `code_families`); `split = "train"` draws from the seen
 families, `"eval"` half from seen and half from held-out ones, tagged `seen_family` and `held_out_family`
 (option `eval_on`: `mixed`, `held_out` or `seen`); no prompt is in both splits. Expected values never enter the sandbox.
+How the verdict comes about: `code_verdict`.
 Covered: functions of numbers, lists of numbers, strings. Not covered: classes, several files.
 """
 
@@ -24,7 +28,7 @@ from random import Random
 
 from burnish.core.errors import ConfigError
 from burnish.core.seeds import derive
-from burnish.core.types import Json, Limits, Message, Split, Task, Verdict
+from burnish.core.types import Limits, Message, Split, Task, Verdict
 from burnish.domains import Options, task_id
 from burnish.domains.code_families import Family, Problem, draw
 from burnish.domains.code_families_held_out import FAMILIES as HELD_OUT
@@ -32,16 +36,16 @@ from burnish.domains.code_families_held_out_more import FAMILIES as MORE_HELD_OU
 from burnish.domains.code_families_seen import FAMILIES as SEEN
 from burnish.domains.code_families_seen_numbers import FAMILIES as SEEN_NUMBERS
 from burnish.domains.code_families_seen_texts import FAMILIES as SEEN_TEXTS
-from burnish.domains.code_verdict import JOB_LIMITS, code_task
+from burnish.domains.code_verdict import JOB_LIMITS, code_task, read_truth, run_and_judge
 from burnish.rewards.code_normal import code_key
 from burnish.rewards.code_value import nothing
-from burnish.rewards.code_value import verify as run_and_compare
 from burnish.sandbox import Box
 
 EVAL_FAMILIES: Mapping[str, tuple[Family, ...]] = {
     "held_out": HELD_OUT + MORE_HELD_OUT,
     "seen": SEEN + SEEN_NUMBERS + SEEN_TEXTS,
 }
+FAMILIES: Mapping[str, Family] = {family.name: family for some in EVAL_FAMILIES.values() for family in some}
 EVAL_CHOICES = ("mixed", "held_out", "seen")
 LONGEST_REPLY = 20_000
 
@@ -72,7 +76,16 @@ class Code:
             id=task_id(self.name, split, seed, index),
             domain=self.name,
             messages=(Message(role="user", content=prompt(problem)),),
-            truth={"function": problem.function, "calls": problem.calls, "expected": problem.expected},
+            truth={
+                "function": problem.function,
+                "shown": problem.example,
+                "shown_value": problem.example_value,
+                "calls": problem.calls,
+                "expected": problem.expected,
+                "family": family.name,
+                "variant": problem.rule.variant,
+                "constants": dict(problem.rule.constants),
+            },
             gold=f"```python\n{problem.solution}\n```",
             limits=Limits(max_new_tokens=80, verify_wall_s=JOB_LIMITS.wall_s + 5),
             tags=(f"{standing}_family",),
@@ -86,16 +99,14 @@ class Code:
 
     async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
         """Run the reply's function on the hidden inputs in the sandbox and compare here."""
-        function, calls, expected = _read_truth(task)
-        source = find_code(reply)
+        function, source = read_truth(task.truth).function, find_code(reply)
         if not re.search(rf"\b{function}\b", source):
             return nothing(f"no function {function!r} in the reply")
-        return await run_and_compare(code_task(function, calls, expected), source, box)
+        return await run_and_judge(code_task(task, FAMILIES[str(task.truth["family"])]), source, box)
 
     def answer_key(self, task: Task, reply: str) -> str | None:
         """What the verdict depends on: the code alone, whatever cannot change its result left out."""
-        function, _, _ = _read_truth(task)
-        source = find_code(reply)
+        function, source = read_truth(task.truth).function, find_code(reply)
         is_named = re.search(rf"\b{function}\b", source) is not None
         return f"{is_named} {code_key(source, positional_calls=True).key}"
 
@@ -143,9 +154,3 @@ def _bare_code(lines: Sequence[str]) -> str:
     while end < len(lines) and (CODE_LINE.match(lines[end]) or INNER_LINE.match(lines[end])):
         end += 1
     return "\n".join(lines[start:end])
-
-
-def _read_truth(task: Task) -> tuple[str, list[Json], list[Json]]:
-    function, calls, expected = task.truth["function"], task.truth["calls"], task.truth["expected"]
-    assert isinstance(function, str) and isinstance(calls, list) and isinstance(expected, list)
-    return function, calls, expected

@@ -6,13 +6,14 @@ hundreds of problems. Families are held out whole: `code_families_held_out*` are
 
 Decisions: the expected values come from the gold answer itself, which is our own text; the inputs
 are drawn again until neither a constant nor the unchanged input is right on more than half of them. The
-input that the prompt shows is never among the hidden ones.
+input that the prompt shows is never among the hidden ones. `Rule` says in numbers what a problem computes, so that
+its reference can be made again from the tables here, never from text that came with a task.
 """
 
 import copy
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Literal
@@ -58,9 +59,12 @@ WORDS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Family:
-    """One kind of function, as templates over the names `f` (function), `a`, `b` (parameters) and the constants."""
+    """One kind of function, as templates over the names `f` (function), `a`, `b` (parameters) and the constants.
+
+    Each is one row of the tables, and equal to itself alone.
+    """
 
     name: str
     functions: tuple[str, ...]
@@ -76,9 +80,18 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What a problem of a family computes: the number of its variant, and its constants."""
+
+    variant: int
+    constants: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """One function to write, and the calls that judge it."""
 
+    rule: Rule
     function: str
     signature: str
     ask: str
@@ -92,12 +105,14 @@ class Problem:
 def draw(family: Family, rng: Random) -> Problem:
     """Draw one problem; equal states of `rng` give equal problems."""
     parameters = _parameters(family.takes, rng)
-    values = _values(family, parameters, rng)
+    rule = _rule(family, rng)
+    values = _values(family, parameters, rule)
     function = rng.choice(family.functions).format(**values)
     signature = f"{function}({', '.join(parameters)})"
-    solution = f"def {signature}:\n" + "\n".join("    " + line for line in family.body.format(**values).splitlines())
+    solution = _solution(family, signature, values)
     calls, expected = _draw_calls(family, solution, function, rng)
     return Problem(
+        rule=rule,
         function=function,
         signature=signature,
         ask=rng.choice(family.asks).format(**values),
@@ -109,6 +124,20 @@ def draw(family: Family, rng: Random) -> Problem:
     )
 
 
+def reference(family: Family, rule: Rule, function: str) -> str:
+    """The gold solution of a problem, made again from the family's own text and numbers."""
+    parameters = list("ab"[: len(family.takes)])
+    return _solution(family, f"{function}({', '.join(parameters)})", _values(family, parameters, rule))
+
+
+def is_telling(calls: Sequence[Sequence[Json]], expected: Sequence[Json]) -> bool:
+    """All inputs differ, and neither a constant nor the unchanged input is right on more than half."""
+    num_distinct = len({json.dumps(arguments) for arguments in calls})
+    commonest = Counter(json.dumps(value) for value in expected).most_common(1)[0][1]
+    num_unchanged = sum(arguments[0] == value for arguments, value in zip(calls, expected, strict=True))
+    return num_distinct == len(calls) and max(commonest, num_unchanged) <= len(calls) // 2
+
+
 def run_gold(solution: str, function: str, calls: list[list[Json]]) -> list[Json]:
     """Run a gold solution, our own text, on its inputs; the values as they look after JSON."""
     namespace: dict[str, object] = {}
@@ -118,11 +147,19 @@ def run_gold(solution: str, function: str, calls: list[list[Json]]) -> list[Json
     return [json.loads(json.dumps(target(*copy.deepcopy(arguments)))) for arguments in calls]
 
 
-def _values(family: Family, parameters: list[str], rng: Random) -> Values:
-    """What the templates are filled with: parameters, constants, and a variant, itself filled with the constants."""
+def _solution(family: Family, signature: str, values: Values) -> str:
+    return f"def {signature}:\n" + "\n".join("    " + line for line in family.body.format(**values).splitlines())
+
+
+def _rule(family: Family, rng: Random) -> Rule:
     constants = {name: rng.choice(numbers) for name, numbers in (family.constants or {}).items()}
-    variant = {name: str(text).format(**constants) for name, text in rng.choice(family.variants).items()}
-    return {**dict(zip("ab", parameters, strict=False)), **constants, **variant}
+    return Rule(variant=rng.choice(range(len(family.variants))), constants=constants)
+
+
+def _values(family: Family, parameters: list[str], rule: Rule) -> Values:
+    """What the templates are filled with: parameters, constants, and a variant, itself filled with the constants."""
+    variant = {name: str(text).format(**rule.constants) for name, text in family.variants[rule.variant].items()}
+    return {**dict(zip("ab", parameters, strict=False)), **rule.constants, **variant}
 
 
 def _parameters(takes: tuple[Kind, ...], rng: Random) -> list[str]:
@@ -139,17 +176,9 @@ def _draw_calls(family: Family, solution: str, function: str, rng: Random) -> tu
         if family.has_empty:
             calls[1] = [EMPTY[kind] for kind in family.takes]
         expected = run_gold(solution, function, calls)
-        if _is_telling(calls, expected):
+        if is_telling(calls[1:], expected[1:]) and calls[0] not in calls[1:]:
             return calls, expected
     raise AssertionError(f"family {family.name!r}: no telling inputs for {solution!r}")
-
-
-def _is_telling(calls: list[list[Json]], expected: list[Json]) -> bool:
-    """All inputs differ, and neither a constant nor the unchanged input is right on more than half."""
-    num_distinct = len({json.dumps(arguments) for arguments in calls})
-    commonest = Counter(json.dumps(value) for value in expected[1:]).most_common(1)[0][1]
-    num_unchanged = sum(arguments[0] == value for arguments, value in zip(calls[1:], expected[1:], strict=True))
-    return num_distinct == len(calls) and max(commonest, num_unchanged) <= NUM_CALLS // 2
 
 
 def _input(kind: Kind, rng: Random) -> Json:

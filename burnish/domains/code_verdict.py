@@ -1,34 +1,147 @@
-"""The domain's calls as a task of `rewards.code_value`, which judges them.
+"""What a reply to `code` is worth: the task's listed calls, beside perturbed ones that are listed nowhere.
 
-Decisions: all calls share one process, in their order: the cheapest way, and a function that hangs or kills
-its process deserves no more care. Types are exact, floats to 1e-9 relative.
+Decisions: the perturbed inputs are like the listed ones (`rewards.perturb`), and their values come from the family's
+own reference, which trusted code makes from the tables of the families and runs; nothing of a task is executed here.
+They are drawn by the task's content, so that equal tasks ask equal questions of all replies, and drawn again until
+neither a constant nor the unchanged input is right on more than half.
+The score is the *smaller* of the two shares: what knows listed inputs by heart earns what it is worth on others. It
+is 0 where listed inputs are all right and a quarter or more of the others is wrong (`special_cased`), and where the
+answers to all perturbed inputs are one value or the input said back, and some are wrong (`computes_nothing`).
+All calls share one process, listed and perturbed mixed: the cheapest way, and none shows which it is. A function that
+hangs or kills its process deserves no more care. Types are exact, floats to 1e-9 relative.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
+from random import Random
 
-from burnish.core.types import Json, Verdict
-from burnish.rewards.code_value import Case, CodeTask, judge_outcome
-from burnish.rewards.value_compare import is_same
-from burnish.sandbox import Outcome, ResourceLimits
-
-__all__ = ["JOB_LIMITS", "code_task", "is_same", "judge"]
+from burnish.core.seeds import derive
+from burnish.core.types import Json, Task, Verdict
+from burnish.domains.code_families import Family, Rule, is_telling, reference, run_gold
+from burnish.rewards.code_value import Asked, Case, CodeTask, Origin, ask, job, nothing
+from burnish.rewards.code_value import judge as judge_answers
+from burnish.rewards.code_value_answers import Answer, Tampered, read_answers
+from burnish.rewards.perturb import perturb
+from burnish.sandbox import Box, Outcome, ResourceLimits
 
 # A hang spends its processor time; the wall is far off, so that a busy machine never looks like a hang.
 JOB_LIMITS = ResourceLimits(wall_s=15.0, cpu_s=1.0, memory_mb=256, num_processes=8, output_bytes=1 << 18)
+NUM_PERTURBED = 8
+LEAST_PERTURBED = 4
+"""Where a kind of input has few values, fewer are left that nothing lists."""
+MOST_DRAWS = 50
 
 
-def code_task(function: str, calls: Sequence[Json], expected: Sequence[Json]) -> CodeTask:
-    """The calls and their values as cases."""
-    cases: list[Case] = []
-    for arguments, value in zip(calls, expected, strict=True):
-        assert isinstance(arguments, list)
-        cases.append(Case(arguments=arguments, expected=value))
-    return CodeTask(function=function, cases=tuple(cases), call_s=None, keeps_order=True, limits=JOB_LIMITS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """What a task's truth says; `shown` is the prompt's example, which counts for nothing."""
+
+    function: str
+    shown: list[Json]
+    shown_value: Json
+    calls: list[list[Json]]
+    expected: list[Json]
+    family: str
+    rule: Rule
 
 
-def judge(
-    outcome: Outcome, ids: Sequence[str], function: str, calls: Sequence[Json], expected: Sequence[Json]
-) -> Verdict:
-    """Judge what a job sent back under `ids`: score = share of calls whose value is the expected one."""
-    asked = {call_id: number for number, call_id in enumerate(ids)}
-    return judge_outcome(code_task(function, calls, expected), asked, outcome)
+def read_truth(truth: Mapping[str, Json]) -> Truth:
+    """Read a truth as `Code.task` writes it."""
+    function, shown, calls, expected = truth["function"], truth["shown"], truth["calls"], truth["expected"]
+    assert isinstance(function, str) and isinstance(shown, list)
+    assert isinstance(calls, list) and isinstance(expected, list)
+    return Truth(
+        function=function,
+        shown=shown,
+        shown_value=truth["shown_value"],
+        calls=[_arguments(call) for call in calls],
+        expected=expected,
+        family=str(truth["family"]),
+        rule=Rule(variant=_whole(truth["variant"]), constants=_numbers(truth["constants"])),
+    )
+
+
+def _arguments(call: Json) -> list[Json]:
+    assert isinstance(call, list)
+    return call
+
+
+def _whole(number: Json) -> int:
+    assert isinstance(number, int)
+    return number
+
+
+def _numbers(constants: Json) -> Mapping[str, int]:
+    """Numbers only: they are put into the reference's text."""
+    assert isinstance(constants, dict)
+    return {name: _whole(number) for name, number in constants.items()}
+
+
+def code_task(task: Task, family: Family) -> CodeTask:
+    """All calls that judge replies to a task, in the order in which they are made."""
+    return _code_task(json.dumps(dict(task.truth)), family, derive(0, "perturbed", task.content_hash))
+
+
+@lru_cache(maxsize=1024)
+def _code_task(text: str, family: Family, seed: int) -> CodeTask:
+    """Made once for all replies to a task: drawing takes about as long as a verdict."""
+    truth = read_truth(json.loads(text))
+    cases = [Case(arguments=truth.shown, expected=truth.shown_value, origin="shown")]
+    cases += _cases(truth.calls, truth.expected, "hidden")
+    cases += _cases(*perturbed(truth, family, seed), "perturbed")
+    Random(seed).shuffle(cases)
+    return CodeTask(function=truth.function, cases=tuple(cases), call_s=None, keeps_order=True, limits=JOB_LIMITS)
+
+
+def _cases(calls: Sequence[list[Json]], expected: Sequence[Json], origin: Origin) -> list[Case]:
+    pairs = zip(calls, expected, strict=True)
+    return [Case(arguments=arguments, expected=value, origin=origin) for arguments, value in pairs]
+
+
+def perturbed(truth: Truth, family: Family, seed: int) -> tuple[list[list[Json]], list[Json]]:
+    """Inputs like the listed ones, and what the family's reference makes of them; equal seeds, equal inputs."""
+    source = reference(family, truth.rule, truth.function)
+    for attempt in count():
+        calls = perturb([truth.shown, *truth.calls], derive(seed, attempt), NUM_PERTURBED)
+        expected = run_gold(source, truth.function, calls)
+        if attempt == MOST_DRAWS or (len(calls) >= LEAST_PERTURBED and is_telling(calls, expected)):
+            return calls, expected
+    raise AssertionError
+
+
+async def run_and_judge(task: CodeTask, source: str, box: Box) -> Verdict:
+    """Run a reply's code on all calls in the sandbox, and compare here."""
+    asked = ask(task)
+    return judge(task, asked, await box.run(job(task, source, asked)))
+
+
+def judge(task: CodeTask, asked: Asked, outcome: Outcome) -> Verdict:
+    """Judge what a job sent back."""
+    try:
+        answers = read_answers(outcome, asked)
+    except Tampered as error:
+        return nothing(f"tampered: {error}", tampered=True)
+    verdict = judge_answers(task, asked, answers, outcome.ending)
+    by_case = {number: answers.get(call_id) for call_id, number in asked.items()}
+    return _settle(verdict, _is_trivial([(case, by_case[number]) for number, case in enumerate(task.cases)]))
+
+
+def _is_trivial(answered: Sequence[tuple[Case, Answer | None]]) -> bool:
+    """Whether each answer to a perturbed input is the same value, or that input."""
+    values = [(case, answer) for case, answer in answered if case.origin == "perturbed"]
+    given = [json.dumps(answer.value) for _, answer in values if answer is not None and not answer.error]
+    says_back = all(answer is None or answer.value == case.arguments[0] for case, answer in values)
+    return bool(given) and len(values) > 1 and (len(set(given)) == 1 or says_back)
+
+
+def _settle(verdict: Verdict, is_trivial: bool) -> Verdict:
+    """The smaller share, or nothing."""
+    parts = dict(verdict.parts)
+    shares = [parts[origin] for origin in ("hidden", "perturbed") if origin in parts] or [parts["passed"]]
+    computes_nothing = is_trivial and min(shares) < 1
+    parts |= {"computes_nothing": float(computes_nothing), "passed": min(shares)}
+    is_paid = not computes_nothing and not parts.get("special_cased")
+    return Verdict.scored(min(shares) if is_paid else 0.0, parts, verdict.evidence)

@@ -10,15 +10,26 @@ import pytest
 from burnish.core.errors import ConfigError, SandboxError
 from burnish.core.types import Message, Task
 from burnish.domains import code, open_domain
-from burnish.domains.code_families import draw, run_gold
-from burnish.domains.code_verdict import is_same, judge
+from burnish.domains.code_families import Rule, draw, is_telling, reference, run_gold
+from burnish.domains.code_verdict import code_task, judge, perturbed, read_truth
+from burnish.rewards.code_value import Case, CodeTask
+from burnish.rewards.value_compare import is_same
 from burnish.sandbox import Outcome
 
 TASK = Task(
     id="code/train/1/0",
     domain="code",
     messages=(Message(role="user", content="double"),),
-    truth={"function": "double", "calls": [[0], [1], [2], [3]], "expected": [0, 2, 4, 6]},
+    truth={
+        "function": "double",
+        "shown": [50],
+        "shown_value": 100,
+        "calls": [[0], [1], [2], [3]],
+        "expected": [0, 2, 4, 6],
+        "family": "linear",
+        "variant": 0,
+        "constants": {"k": 2, "m": 0},
+    },
 )
 SEEN, HELD_OUT = code.EVAL_FAMILIES["seen"], code.EVAL_FAMILIES["held_out"]
 DOUBLE = "def double(n):\n    return n * 2"
@@ -222,7 +233,7 @@ def test_the_code_is_found_in_the_reply(reply: str, expected: str) -> None:
     ("solution", "expected"),
     [
         (DOUBLE, 1.0),
-        ("def double(n):\n    return n + 2", 0.25),
+        ("def double(n):\n    return n + 2", 0.0),
         ("def double(n):\n    return float(n * 2)", 0.0),
         ("def double(n):\n    return str(n * 2)", 0.0),
         ("def double(n):\n    return 2 * n * n // n", 0.75),
@@ -244,7 +255,7 @@ def test_the_score_is_the_share_of_calls_that_return_the_expected_value(solution
 
 def test_a_call_that_hangs_fails_itself_and_those_after_it(box) -> None:
     verdict = verdict_on("def double(n):\n    while n == 2: pass\n    return n * 2", box)
-    assert verdict.score == 0.5 and "no value (timed_out)" in verdict.evidence
+    assert verdict.score is not None and verdict.score < 1 and "no value (timed_out)" in verdict.evidence
 
 
 WRITE = "import os, json\nfd = int(os.environ['BURNISH_ANSWER_FD'])\n"
@@ -285,6 +296,83 @@ HOSTILE = {
 @pytest.mark.parametrize("solution", HOSTILE.values(), ids=HOSTILE.keys())
 def test_cheating_earns_nothing(solution: str, box) -> None:
     assert verdict_on(f"```python\n{solution}\n```", box).score == 0
+
+
+TABLE = "TABLE = {50: 100, 0: 0, 1: 2, 2: 4, 3: 6}\ndef double(n):\n    "
+SPECIAL = {
+    "the shown example alone": "def double(n):\n    if n == 50: return 100",
+    "the shown example, else a constant": "def double(n):\n    return 100 if n == 50 else 2",
+    "every listed input": TABLE + "return TABLE[n]",
+    "every listed input, else a constant": TABLE + "return TABLE.get(n, 6)",
+    "every listed input, else the input": TABLE + "return TABLE.get(n, n)",
+    "every listed input, else a guess": TABLE + "return TABLE.get(n, n + 30)",
+    "half of the listed inputs": TABLE + "return TABLE[n] if n < 2 else None",
+    "a constant": "def double(n):\n    return 4",
+    "the input": "def double(n):\n    return n",
+}
+
+
+@pytest.mark.parametrize("solution", SPECIAL.values(), ids=SPECIAL.keys())
+def test_special_cases_earn_nothing(solution: str, box) -> None:
+    assert verdict_on(f"```python\n{solution}\n```", box).score == 0
+
+
+def test_knowing_all_listed_inputs_by_heart_is_named(box) -> None:
+    verdict = verdict_on(f"```python\n{SPECIAL['every listed input']}\n```", box)
+    assert (verdict.parts["special_cased"], verdict.parts["hidden"], verdict.parts["perturbed"]) == (1, 1, 0)
+    assert "special-cased" in verdict.evidence
+    constant = verdict_on("def double(n):\n    return 4", box)
+    assert (constant.parts["computes_nothing"], constant.parts["hidden"]) == (1, 0.25)
+
+
+def test_what_is_right_on_some_inputs_of_both_kinds_is_paid_for_the_smaller_share(box) -> None:
+    verdict = verdict_on("def double(n):\n    return n * 2 if n % 2 == 0 else n", box)
+    shares = verdict.parts["hidden"], verdict.parts["perturbed"]
+    assert verdict.score == min(shares) and 0 < min(shares) < 1
+
+
+@pytest.mark.parametrize("family", SEEN + HELD_OUT, ids=lambda family: family.name)
+def test_perturbed_inputs_of_each_family_are_new_and_telling(family) -> None:
+    for seed in range(3):
+        problem = draw(family, Random(seed))
+        task = code_of(family, problem)
+        truth = read_truth(task.truth)
+        calls, expected = perturbed(truth, family, seed)
+        listed = [json.dumps(call) for call in (truth.shown, *truth.calls)]
+        assert not {json.dumps(call) for call in calls} & set(listed) and is_telling(calls, expected)
+        assert expected == run_gold(problem.solution, problem.function, calls)
+
+
+def code_of(family, problem) -> Task:
+    """The task of a problem, without a prompt."""
+    truth = {
+        "function": problem.function,
+        "shown": problem.example,
+        "shown_value": problem.example_value,
+        "calls": problem.calls,
+        "expected": problem.expected,
+        "family": family.name,
+        "variant": problem.rule.variant,
+        "constants": dict(problem.rule.constants),
+    }
+    return Task(id="code/train/1/0", domain="code", messages=(), truth=truth)
+
+
+def test_equal_tasks_ask_equal_questions_and_others_others() -> None:
+    first, again, other = (code.Code().task("train", 1, index) for index in (3, 3, 4))
+    cases = [code_task(task, code.FAMILIES[str(task.truth["family"])]).cases for task in (first, again, other)]
+    assert cases[0] == cases[1] != cases[2]
+    assert [case.origin for case in cases[0]] != sorted((case.origin for case in cases[0]), reverse=True)
+
+
+def test_a_reference_is_made_of_the_familys_text_and_whole_numbers_alone() -> None:
+    assert reference(code.FAMILIES["linear"], Rule(variant=1, constants={"k": 3, "m": 4}), "f") == (
+        "def f(a):\n    return a * 3 - 4"
+    )
+    for constants in ({"k": "__import__('os')", "m": 1}, ["k"]):
+        task = Task(id="x", domain="code", messages=(), truth={**TASK.truth, "constants": constants})
+        with pytest.raises(AssertionError):
+            read_truth(task.truth)
 
 
 def test_a_value_that_json_does_not_have_counts_as_not_returned(box) -> None:
@@ -341,7 +429,8 @@ def outcome(answer: bytes, ending: str = "exited") -> Outcome:
     ],
 )
 def test_answers_are_judged_by_id(answer: bytes, ending: str, expected: float) -> None:
-    assert judge(outcome(answer, ending), ["i", "j"], "f", [[1], [2]], [1, 2]).score == expected
+    task = CodeTask(function="f", cases=(Case(arguments=[1], expected=1), Case(arguments=[2], expected=2)))
+    assert judge(task, {"i": 0, "j": 1}, outcome(answer, ending)).score == expected
 
 
 def test_a_sandbox_failure_is_not_a_score() -> None:
@@ -371,7 +460,9 @@ def test_expected_values_never_enter_the_sandbox() -> None:
 
     verdict_on(f"```python\n{DOUBLE}\n```", RecordingBox())
     sent = json.loads(jobs[0].stdin)
-    assert set(sent) == {"source", "function", "calls"} and [call[1] for call in sent["calls"]] == TASK.truth["calls"]
+    asked = [call[1] for call in sent["calls"]]
+    assert set(sent) == {"source", "function", "calls"} and len(asked) == 13
+    assert all(call in asked for call in [[50], [0], [1], [2], [3]]) and all(len(call) == 1 for call in asked)
     assert not jobs[0].files
 
 
