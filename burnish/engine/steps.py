@@ -2,7 +2,7 @@
 
 A *branch* is a sequence that the path remembers. It grows by what is fed to it; a fork sees what its parent holds
 and grows by itself, without a copy where the path can share. The scheduler decides what is fed and when; a path
-decides how it is stored and computed. Room is counted in tokens, each stored one once.
+decides how it is stored and computed. A path may store in blocks, so only it can say whether tokens fit.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,21 @@ class Work(NamedTuple):
 class Steps(Protocol):
     """One way to run a model. Branches are numbers that it hands out; a dropped one is not used again."""
 
+    @property
+    def capacity(self) -> int:
+        """How many tokens one branch can hold when there is no other."""
+        ...
+
     def open(self, parent: int | None = None, length: int | None = None) -> int:
-        """Open a branch: empty, or holding the first `length` tokens (all by default) of its parent."""
+        """Open a branch: empty, or holding the first `length` tokens (all by default) of its parent; takes no room."""
         ...
 
     def drop(self, branch: int) -> None:
         """Forget a branch; what forks of it hold stays."""
         ...
 
-    def room(self) -> int:
-        """How many more tokens can be stored now."""
+    def fits(self, work: Sequence[Work]) -> bool:
+        """Whether there is room to feed these now."""
         ...
 
     def feed(self, work: Sequence[Work], *, every_token: bool = False) -> Tensor:
@@ -51,5 +56,5 @@ class Steps(Protocol):
         ...
 
     def refresh(self) -> None:
-        """Take over weights that have changed. Branches keep the keys and values of the old ones."""
+        """Take over weights that may have changed. Branches keep the keys and values of the old ones."""
         ...
