@@ -22,6 +22,8 @@ class LoraConfig(Strict):
     alpha: float = Field(default=32.0, gt=0)
     targets: str = "all-linear"
     """`all-linear` (all but the head), or a regular expression on module names."""
+    stabilised: bool = False
+    """Scale by alpha / sqrt(rank) instead of alpha / rank, so that a large rank learns as fast (rsLoRA)."""
 
 
 class ModelConfig(Strict):
@@ -33,6 +35,17 @@ class ModelConfig(Strict):
     """Compute precision; `auto` is bfloat16 where the processor has instructions for it. Masters are float32."""
     lora: LoraConfig | None = None
     """Absent: all weights train."""
+    freeze: list[str] = []
+    """Regular expressions on parameter names; what one is found in does not train."""
+
+
+class LearnerConfig(Strict):
+    """How an update is computed; none of this changes what it is."""
+
+    max_pack_tokens: int = Field(default=2048, ge=1)
+    """Tokens that go through the model at once; a longer sequence goes alone."""
+    checkpoint_activations: bool = False
+    """Run each layer again in the backward pass instead of keeping what it computed: less memory, a third slower."""
 
 
 class SandboxConfig(Strict):
@@ -80,6 +93,8 @@ class EngineConfig(Strict):
     use: str = "local"
     max_rows: int = Field(default=64, ge=1)
     """How many sequences are decoded at once."""
+    options: dict[str, JsonValue] = {}
+    """The engine's own; it checks them itself when it is opened."""
 
 
 class TaskEntry(Strict):
@@ -114,6 +129,7 @@ class Recipe(Strict):
     sandbox: SandboxConfig = SandboxConfig()
     verify: VerifyConfig = VerifyConfig()
     engine: EngineConfig = EngineConfig()
+    learner: LearnerConfig = LearnerConfig()
     tasks: list[TaskEntry] = Field(min_length=1)
     stages: list[dict[str, Any]] = Field(min_length=1)
     """Each has `use = "NAME"` and that stage's own options."""

@@ -1,8 +1,8 @@
 """Lay sequences end to end so that nothing is computed twice and nothing is padded.
 
-Rows that share their prompt become one block: the prompt goes through the model once, each reply sees
-it and itself. A pack holds whole blocks up to a token budget; a block that is over the budget is split
-by members, and a single sequence that is over it makes a pack of its own.
+What rows of a pack begin with in common (a group's prompt, a trajectory's earlier turns, a system prompt) goes
+through the model once: a pack is a prefix tree. A pack holds whole groups (neighbouring rows with one prompt) up to
+a token budget; a group that is over the budget is split by rows, and a row that is over it makes a pack of its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,8 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from burnish.models.attention import Block, PackedLayout, Span
+from burnish.learner.prefix_tree import Node, PrefixTree, places
+from burnish.models.attention import PackedLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class Row:
 
     @property
     def prompt_length(self) -> int:
-        """How many tokens come before the first that trains; at least one token stays a reply's own."""
+        """How many tokens come before the first that trains."""
         return self.was_sampled.index(True)
 
     @property
@@ -57,68 +58,66 @@ class Pack:
     """Index into the rows that were packed, in the order in which their trained tokens lie."""
 
 
-def pack(rows: Sequence[Row], max_tokens: int) -> Iterator[Pack]:
-    """Pack rows in an order that depends on the rows alone."""
-    pending: list[list[int]] = []
-    num_tokens = 0
-    for members in _blocks(rows, max_tokens):
-        cost = _cost(rows, members)
-        if pending and num_tokens + cost > max_tokens:
-            yield _build(rows, pending)
-            pending, num_tokens = [], 0
-        pending.append(members)
-        num_tokens += cost
-    if pending:
+def pack(rows: Sequence[Row], max_tokens: int, *, num_together: int = 1) -> Iterator[Pack]:
+    """Pack rows in an order that depends on the rows alone; so many neighbours (a pair, say) are never parted."""
+    units = [list(range(start, start + num_together)) for start in range(0, len(rows), num_together)]
+    pending = _Pending()
+    for _, run in groupby(units, key=lambda unit: rows[unit[0]].prompt):
+        group = list(run)
+        whole = [index for unit in group for index in unit]
+        for part in [whole] if _cost(rows, whole) <= max_tokens else group:
+            if pending.ends and pending.num_tokens_with(rows, part) > max_tokens:
+                yield _build(rows, pending)
+                pending = _Pending()
+            pending.add(rows, part)
+    if pending.ends:
         yield _build(rows, pending)
 
 
-def _blocks(rows: Sequence[Row], max_tokens: int) -> Iterator[list[int]]:
-    """Runs of neighbouring rows with one prompt, split where they exceed the budget."""
-    for _, run in groupby(range(len(rows)), key=lambda index: rows[index].prompt):
-        members: list[int] = []
-        for index in run:
-            if members and _cost(rows, [*members, index]) > max_tokens:
-                yield members
-                members = []
-            members.append(index)
-        yield members
+class _Pending:
+    """A pack that is being filled: the tree, and where each row ends in it."""
+
+    def __init__(self) -> None:
+        self.tree = PrefixTree()
+        self.ends: list[tuple[int, Node]] = []
+
+    def add(self, rows: Sequence[Row], part: Sequence[int]) -> None:
+        self.ends += [(index, self.tree.insert(_inputs(rows[index]))) for index in part]
+
+    def num_tokens_with(self, rows: Sequence[Row], part: Sequence[int]) -> int:
+        """At most so many tokens it has when the part is added: of two bounds, the better one."""
+        one_by_one = sum(self.tree.num_missing(_inputs(rows[index])) for index in part)
+        return self.tree.num_tokens + min(one_by_one, _cost(rows, part))
+
+
+def _inputs(row: Row) -> tuple[int, ...]:
+    """The last token predicts nothing."""
+    return row.token_ids[:-1]
 
 
 def _cost(rows: Sequence[Row], members: Sequence[int]) -> int:
-    prompt_length = rows[members[0]].prompt_length
-    return prompt_length + sum(len(rows[index].token_ids) - prompt_length - 1 for index in members)
+    """How many tokens these rows are in a tree of their own."""
+    tree = PrefixTree()
+    for index in members:
+        tree.insert(_inputs(rows[index]))
+    return tree.num_tokens
 
 
-def _build(rows: Sequence[Row], blocks_members: Sequence[Sequence[int]]) -> Pack:
-    token_ids: list[int] = []
-    positions: list[int] = []
-    blocks: list[Block] = []
+def _build(rows: Sequence[Row], pending: _Pending) -> Pack:
+    flat = pending.tree.flatten()
     predictors: list[int] = []
     targets: list[int] = []
-    for members in blocks_members:
-        prompt = rows[members[0]].prompt
-        prefix = Span(len(token_ids), len(prompt))
-        token_ids += prompt
-        positions += range(len(prompt))
-        spans: list[Span] = []
-        for index in members:
-            row = rows[index]
-            span = Span(len(token_ids), len(row.token_ids) - len(prompt) - 1)
-            token_ids += row.token_ids[len(prompt) : -1]
-            positions += range(len(prompt), len(row.token_ids) - 1)
-            for place in range(len(prompt), len(row.token_ids)):
-                if row.was_sampled[place]:
-                    in_prefix = place == len(prompt)
-                    predictors.append(prefix.start + place - 1 if in_prefix else span.start + place - 1 - len(prompt))
-                    targets.append(row.token_ids[place])
-            if span.length:
-                spans.append(span)
-        blocks.append(Block(prefix, tuple(spans)))
+    for index, end in pending.ends:
+        row, at = rows[index], places(end)
+        for place, was_sampled in enumerate(row.was_sampled):
+            if was_sampled:
+                predictors.append(at[place - 1])
+                targets.append(row.token_ids[place])
     return Pack(
-        token_ids_T=torch.tensor(token_ids),
-        positions_T=torch.tensor(positions),
-        layout=PackedLayout(blocks),
+        token_ids_T=torch.tensor(flat.token_ids),
+        positions_T=torch.tensor(flat.positions),
+        layout=PackedLayout(flat.blocks),
         predictor_N=torch.tensor(predictors),
         target_ids_N=torch.tensor(targets),
-        row_indices=tuple(index for members in blocks_members for index in members),
+        row_indices=tuple(index for index, _ in pending.ends),
     )

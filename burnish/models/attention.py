@@ -3,20 +3,21 @@
 Every forward here is one row of tokens, `[1, T]`. Which token sees which is said by a *layout* that
 is passed through the model's keyword arguments to `attend`, registered with transformers as the
 attention implementation `burnish`. So there is no square mask over a pack, no padding in the layers,
-and a prompt shared by a group is computed once.
+and what sequences begin with in common is computed once.
 
 Covered: causal attention with grouped key-value heads, scaling, sliding windows. Not covered:
 attention dropout, logit soft-capping and sinks (refused), encoders.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 from transformers import AttentionInterface
+
+from burnish.models.tree_attention import Rectangle, tree_attention
 
 IMPLEMENTATION = "burnish"
 
@@ -27,15 +28,21 @@ class Span(NamedTuple):
     start: int
     length: int
 
+    @property
+    def end(self) -> int:
+        """The first token behind it."""
+        return self.start + self.length
+
 
 class Block(NamedTuple):
     """A causal prefix, and members that each see the whole prefix and themselves, causally.
 
-    A plain sequence is a block without members; a group that shares its prompt has one a sample.
+    A plain sequence is a block without members; a group that shares its prompt has one a sample. A member that
+    is a block again makes a tree. Members lie behind their prefix, in order, with nothing between.
     """
 
     prefix: Span
-    members: tuple[Span, ...] = ()
+    members: "tuple[Span | Block, ...]" = ()
 
 
 class Layout(Protocol):
@@ -75,90 +82,78 @@ def attend(
 AttentionInterface.register(IMPLEMENTATION, attend)
 
 
-@dataclass(frozen=True, slots=True)
-class _Members:
-    """The members of a block, padded to the longest, with the tokens and keys that each sees."""
+class _Node(NamedTuple):
+    """A span of a tree, the spans that it continues, and where the spans that continue it end."""
 
-    prefix: Span
-    token_index_M_R: Tensor
-    is_token_M_R: Tensor
-    may_see_M_R_K: Tensor
+    span: Span
+    ancestors: tuple[Span, ...]
+    end: int
 
 
 class PackedLayout:
-    """Blocks laid end to end, each blind to the others: for training and scoring."""
+    """Blocks laid end to end, each blind to the others: for training and scoring.
+
+    On a processor, and without a window that bites, the whole pack is `tree_attention`: no mask at all. Else
+    each span attends to what its sequence is so far, with a mask of its own length times that.
+    """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
-        self.blocks = blocks
-        self._members = [_pad_members(block) for block in blocks]
+        self._nodes = [node for block in blocks for node in _nodes(block, ())]
+        self._longest = max((_depth(node) for node in self._nodes), default=0)
+        for before, node in zip(self._nodes, self._nodes[1:], strict=False):
+            assert before.span.end == node.span.start, f"{node.span} does not lie behind {before.span}"
+        self._rectangles = [
+            Rectangle(node.span.start, node.span.end, node.end) for node in self._nodes if node.span.length
+        ]
 
     def attend(
         self, layer: int, q_H_T_D: Tensor, k_H_T_D: Tensor, v_H_T_D: Tensor, scale: float, window: int | None
     ) -> Tensor:
-        """See `Layout`. Prefixes run one by one, the members of a block together."""
-        outs: list[Tensor] = []
-        for block, members in zip(self.blocks, self._members, strict=True):
-            span = slice(block.prefix.start, block.prefix.start + block.prefix.length)
-            outs.append(_causal(q_H_T_D[:, span], k_H_T_D[:, span], v_H_T_D[:, span], scale, window))
-            if members is not None:
-                outs.append(_attend_members(members, q_H_T_D, k_H_T_D, v_H_T_D, scale, window))
+        """See `Layout`."""
+        if window is not None and self._longest <= window:
+            window = None
+        if window is None and q_H_T_D.device.type == "cpu":
+            return tree_attention(q_H_T_D, k_H_T_D, v_H_T_D, self._rectangles, scale)
+        outs = [_attend_masked(node, q_H_T_D, k_H_T_D, v_H_T_D, scale, window) for node in self._nodes]
         return torch.cat(outs, dim=1)
 
 
-def _causal(q_H_T_D: Tensor, k_H_T_D: Tensor, v_H_T_D: Tensor, scale: float, window: int | None) -> Tensor:
-    length = q_H_T_D.shape[1]
-    mask_T_T = None
-    if window is not None and length > window:
-        distance_T_T = torch.arange(length)[:, None] - torch.arange(length)[None, :]
-        mask_T_T = ((distance_T_T >= 0) & (distance_T_T < window)).to(q_H_T_D.device)
-    return functional.scaled_dot_product_attention(
-        q_H_T_D[None], k_H_T_D[None], v_H_T_D[None],
-        attn_mask=mask_T_T, is_causal=mask_T_T is None, scale=scale, enable_gqa=True,
-    )[0]  # fmt: skip
+def _nodes(block: Span | Block, ancestors: tuple[Span, ...]) -> Iterator[_Node]:
+    if isinstance(block, Span):
+        block = Block(block)
+    below = [node for member in block.members for node in _nodes(member, (*ancestors, block.prefix))]
+    yield _Node(block.prefix, ancestors, below[-1].end if below else block.prefix.end)
+    yield from below
 
 
-def _pad_members(block: Block) -> _Members | None:
-    if not block.members:
-        return None
-    longest = max(span.length for span in block.members)
-    start_M = torch.tensor([span.start for span in block.members])
-    length_M = torch.tensor([span.length for span in block.members])
-    offset_R = torch.arange(longest)
-    is_token_M_R = offset_R < length_M[:, None]
-    causal_R_R = offset_R[None, :] <= offset_R[:, None]
-    sees_prefix_R_P = torch.ones(longest, block.prefix.length, dtype=torch.bool)
-    may_see_R_K = torch.cat([sees_prefix_R_P, causal_R_R], dim=1)
-    return _Members(
-        prefix=block.prefix,
-        token_index_M_R=start_M[:, None] + torch.minimum(offset_R, length_M[:, None] - 1),
-        is_token_M_R=is_token_M_R,
-        may_see_M_R_K=may_see_R_K.expand(len(block.members), -1, -1),
-    )
+def _depth(node: _Node) -> int:
+    return sum(span.length for span in node.ancestors) + node.span.length
 
 
-def _attend_members(
-    m: _Members, q_H_T_D: Tensor, k_H_T_D: Tensor, v_H_T_D: Tensor, scale: float, window: int | None
+def _attend_masked(
+    node: _Node, q_H_T_D: Tensor, k_H_T_D: Tensor, v_H_T_D: Tensor, scale: float, window: int | None
 ) -> Tensor:
-    num_members, longest = m.token_index_M_R.shape
-    may_see_M_R_K = m.may_see_M_R_K
-    if window is not None and m.prefix.length + longest > window:
-        position_R = m.prefix.length + torch.arange(longest)
-        distance_R_K = position_R[:, None] - torch.arange(m.prefix.length + longest)[None, :]
-        may_see_M_R_K = may_see_M_R_K & (distance_R_K < window)
-    out_M_H_R_D = functional.scaled_dot_product_attention(
-        _gather(q_H_T_D, m.token_index_M_R),
-        torch.cat([_prefix(k_H_T_D, m.prefix, num_members), _gather(k_H_T_D, m.token_index_M_R)], dim=2),
-        torch.cat([_prefix(v_H_T_D, m.prefix, num_members), _gather(v_H_T_D, m.token_index_M_R)], dim=2),
-        attn_mask=may_see_M_R_K[:, None].to(q_H_T_D.device),
+    """Attention of one span to its sequence so far: keys that no query's window reaches are left out."""
+    total, own = _depth(node), node.span.length
+    first = 0 if window is None else max(0, total - own + 1 - window)
+    is_plain = total == own and (window is None or total <= window)
+    return functional.scaled_dot_product_attention(
+        q_H_T_D[None, :, node.span.start : node.span.end],
+        _so_far(node, k_H_T_D)[None, :, first:],
+        _so_far(node, v_H_T_D)[None, :, first:],
+        attn_mask=None if is_plain else _mask(total, own, window, q_H_T_D.device)[:, first:],
+        is_causal=is_plain,
         scale=scale,
         enable_gqa=True,
-    )
-    return out_M_H_R_D.transpose(0, 1)[:, m.is_token_M_R]
+    )[0]
 
 
-def _gather(x_H_T_D: Tensor, index_M_R: Tensor) -> Tensor:
-    return x_H_T_D[:, index_M_R].transpose(0, 1)
+def _so_far(node: _Node, x_H_T_D: Tensor) -> Tensor:
+    return torch.cat([x_H_T_D[:, span.start : span.end] for span in (*node.ancestors, node.span)], dim=1)
 
 
-def _prefix(x_H_T_D: Tensor, prefix: Span, num_members: int) -> Tensor:
-    return x_H_T_D[None, :, prefix.start : prefix.start + prefix.length].expand(num_members, -1, -1, -1)
+def _mask(total: int, own: int, window: int | None, device: torch.device) -> Tensor:
+    """Which of a sequence's `total` tokens its last `own` ones see."""
+    place_K = torch.arange(total, device=device)
+    distance_R_K = place_K[total - own :, None] - place_K
+    return (distance_R_K >= 0) & (distance_R_K < (total if window is None else window))

@@ -1,20 +1,21 @@
 """Forward over one packed row: token ids to hidden states to log-probabilities.
 
-The head is applied only where it is asked for, in chunks that are recomputed in the backward pass,
-so that logits of all tokens times the vocabulary never exist at once.
+The head is applied only where it is asked for, by `fused_head`. Layers may be run again in the backward pass instead
+of keeping what they computed (`checkpoint_activations`, https://arxiv.org/abs/1604.06174).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from burnish.core.errors import ConfigError
+from burnish.models import fused_head
 from burnish.models.attention import IMPLEMENTATION, Block, Layout, PackedLayout, Span
-
-_CHUNK_ROWS = 512
 
 
 class TokenStats(NamedTuple):
@@ -31,31 +32,60 @@ def hidden_states(model: PreTrainedModel, token_ids_T: Tensor, positions_T: Tens
     return out.last_hidden_state[0]
 
 
+def head_of(model: PreTrainedModel, temperature: float = 1.0) -> fused_head.Head:
+    """The model's head as tensors and numbers."""
+    layer = model.get_output_embeddings()
+    assert layer is not None
+    return fused_head.Head(
+        weight_V_D=layer.weight,
+        bias_V=layer.bias if isinstance(layer, nn.Linear) else None,
+        cap=model.config.to_dict().get("final_logit_softcapping"),
+        temperature=temperature,
+    )
+
+
 def logits(model: PreTrainedModel, hidden_N_D: Tensor) -> Tensor:
     """Apply the head; returns float32 `[N, vocabulary]`."""
-    head = model.get_output_embeddings()
-    assert head is not None
-    logits_N_V = head(hidden_N_D).float()
-    cap = model.config.to_dict().get("final_logit_softcapping")
-    return logits_N_V if cap is None else torch.tanh(logits_N_V / cap) * cap
+    return fused_head.logits(head_of(model), hidden_N_D)
 
 
 def token_stats(
     model: PreTrainedModel, hidden_N_D: Tensor, target_ids_N: Tensor, temperature: float = 1.0
 ) -> TokenStats:
     """Log-probability of each target under softmax(logits / temperature)."""
+    stats = fused_head.head_stats(head_of(model, temperature), hidden_N_D, target_ids_N[:, None])
+    return TokenStats(stats.logprobs_N_K[:, 0].clone(), stats.entropies_N)  # a sharder hangs hooks on it: no view
 
-    def chunk(hidden_C_D: Tensor, target_ids_C: Tensor) -> tuple[Tensor, Tensor]:
-        logprobs_C_V = torch.log_softmax(logits(model, hidden_C_D) / temperature, dim=-1)
-        with torch.no_grad():
-            entropies_C = -(logprobs_C_V.exp() * logprobs_C_V).sum(-1)
-        return logprobs_C_V.gather(-1, target_ids_C[:, None])[:, 0], entropies_C
 
-    pieces = [
-        checkpoint(chunk, hidden_C_D, target_ids_C, use_reentrant=False)
-        for hidden_C_D, target_ids_C in zip(hidden_N_D.split(_CHUNK_ROWS), target_ids_N.split(_CHUNK_ROWS), strict=True)
-    ]
-    return TokenStats(torch.cat([p[0] for p in pieces]), torch.cat([p[1] for p in pieces]))
+class PackedForward(nn.Module):
+    """A model from token ids to statistics of chosen tokens, as one module, which a sharder can wrap."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, token_ids_T: Tensor, positions_T: Tensor, layout: Layout, predictor_N: Tensor, target_ids_N: Tensor,
+        temperature: float,
+    ) -> TokenStats:  # fmt: skip
+        """Statistics of each target, which is predicted from its predictor's place."""
+        device = self.model.device
+        hidden_T_D = hidden_states(self.model, token_ids_T.to(device), positions_T.to(device), layout)
+        return token_stats(self.model, hidden_T_D[predictor_N.to(device)], target_ids_N.to(device), temperature)
+
+
+def checkpoint_activations(model: PreTrainedModel) -> None:
+    """Let each layer keep its input alone for the backward pass, and run again there."""
+    layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    if not layers:
+        raise ConfigError(
+            f"model type {model.config.model_type!r} cannot run its layers again; "
+            "set learner.checkpoint_activations to false"
+        )
+    for layer in layers:
+        layer.gradient_checkpointing = True
+        layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)
+        layer.training = True  # of the layer alone, which asks for it; dropout below it stays off
 
 
 @torch.no_grad()

@@ -1,15 +1,22 @@
 """Low-rank adapters: y = W x + (alpha / rank) B A x (LoRA, https://arxiv.org/abs/2106.09685, eq. 3).
 
+`stabilised` scales by alpha / sqrt(rank) instead, so that a larger rank learns as fast (rsLoRA,
+https://arxiv.org/abs/2312.03732, eq. 4: gamma_r is of the order of 1 / sqrt(r)).
+
 A is drawn Kaiming-uniform (a = sqrt 5, as the authors' code does; the paper says Gaussian), B is zero, so that
 an adapted model starts as its base. Only A and B train.
 Every linear layer but the head is adapted unless `targets` says otherwise; the paper adapts the attention only.
+
+`merged` computes with W + scale B A within a block, without the adapters' two products. The base weights are kept
+aside and put back, since subtracting what was added would not give them back bit by bit.
 
 Not covered: dropout on the adapter's input, adapters on embeddings.
 """
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +34,7 @@ class LoraLinear(nn.Module):
         super().__init__()
         self.base = base
         self.scale = scale
+        self.is_merged = False
         generator = torch.Generator().manual_seed(seed)
         bound = 1 / math.sqrt(base.in_features)
         down_R_I = (torch.rand(rank, base.in_features, generator=generator) * 2 - 1) * bound
@@ -35,10 +43,14 @@ class LoraLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the layer."""
+        if self.is_merged:
+            return self.base(x)
         return self.base(x) + functional.linear(functional.linear(x, self.down) * self.scale, self.up)
 
 
-def add_lora(model: PreTrainedModel, *, rank: int, alpha: float, targets: str, seed: int) -> None:
+def add_lora(
+    model: PreTrainedModel, *, rank: int, alpha: float, targets: str, seed: int, stabilised: bool = False
+) -> None:
     """Adapt the linear layers that `targets` names (`all-linear`, or a regular expression) and freeze the rest."""
     linears = _linears(model)
     chosen = {n: m for n, m in linears.items() if targets == "all-linear" or _matches(targets, n)}
@@ -47,7 +59,8 @@ def add_lora(model: PreTrainedModel, *, rank: int, alpha: float, targets: str, s
     model.requires_grad_(False)
     for name, linear in chosen.items():
         parent, _, attribute = name.rpartition(".")
-        adapted = LoraLinear(linear, rank, alpha / rank, derive(seed, "lora", name))
+        scale = alpha / (math.sqrt(rank) if stabilised else rank)
+        adapted = LoraLinear(linear, rank, scale, derive(seed, "lora", name))
         setattr(model.get_submodule(parent), attribute, adapted)
 
 
@@ -75,6 +88,33 @@ def merged_state_dict(model: PreTrainedModel, masters: Mapping[str, Tensor] | No
             value += adapter.scale * (adapter.up.float() @ adapter.down.float())
         merged[original] = value
     return merged
+
+
+@contextmanager
+def merged(model: nn.Module) -> Iterator[None]:
+    """Compute with merged weights within the block; behind it each base weight has its own bits again."""
+    adapters = list(_adapters(model).values())
+    kept = [adapter.base.weight.detach().clone() for adapter in adapters]
+    try:
+        for adapter in adapters:
+            _merge(adapter)
+        yield
+    finally:
+        for adapter, weight in zip(adapters, kept, strict=True):
+            _unmerge(adapter, weight)
+
+
+@torch.no_grad()
+def _merge(adapter: LoraLinear) -> None:
+    delta = adapter.scale * (adapter.up.float() @ adapter.down.float())
+    adapter.base.weight.copy_(adapter.base.weight.float() + delta)
+    adapter.is_merged = True
+
+
+@torch.no_grad()
+def _unmerge(adapter: LoraLinear, weight: Tensor) -> None:
+    adapter.base.weight.copy_(weight)
+    adapter.is_merged = False
 
 
 def _linears(model: PreTrainedModel) -> dict[str, nn.Linear]:

@@ -13,17 +13,19 @@ from rich.console import Console
 from rich.text import Text
 
 from burnish.chat.template import Chat, Tokenizer
-from burnish.core import plugins
 from burnish.core.errors import ConfigError
 from burnish.core.ledger import Ledger
 from burnish.core.metrics import MetricsLog
-from burnish.core.recipe import ModelConfig, Recipe, SandboxConfig, TaskEntry, VerifyConfig
+from burnish.core.recipe import LearnerConfig, ModelConfig, Recipe, SandboxConfig, TaskEntry, VerifyConfig
 from burnish.core.run_folder import RunFolder, whole_folder
 from burnish.core.seeds import derive
 from burnish.domains import open_domain
+from burnish.engine.opening import opened
 from burnish.learner.policy import Policy
+from burnish.models.forward import checkpoint_activations
 from burnish.models.load import Loaded, load
 from burnish.models.lora import add_lora, trainable
+from burnish.models.parameters import freeze
 from burnish.rewards.verdict_cache import Cache, open_cache
 from burnish.rollout.attempts import Means
 from burnish.rollout.judge import judge_by
@@ -36,6 +38,7 @@ from burnish.sandbox import backends, open_box
 
 BASE_CHECKPOINT = "base"
 NO_CACHE = VerifyConfig(cache=False)
+LEARNER = LearnerConfig()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,19 +126,23 @@ def open_sources(entries: list[TaskEntry], sandbox: SandboxConfig, console: Cons
     return kept
 
 
-def make_policy(loaded: Loaded, model: ModelConfig, seed: int) -> Policy:
-    """Choose what trains: adapters, or everything."""
-    if model.lora is not None:
+def make_policy(loaded: Loaded, model: ModelConfig, seed: int, learner: LearnerConfig = LEARNER) -> Policy:
+    """Choose what trains: adapters, or everything, less what is frozen."""
+    if model.lora is None:
+        loaded.model.requires_grad_(True)
+    else:
         add_lora(
             loaded.model,
             rank=model.lora.rank,
             alpha=model.lora.alpha,
             targets=model.lora.targets,
+            stabilised=model.lora.stabilised,
             seed=derive(seed, "lora"),
         )
-        return Policy(loaded.model, trainable(loaded.model))
-    loaded.model.requires_grad_(True)
-    return Policy(loaded.model, dict(loaded.model.named_parameters()))
+    freeze(loaded.model, model.freeze)
+    if learner.checkpoint_activations:
+        checkpoint_activations(loaded.model)
+    return Policy(loaded.model, trainable(loaded.model), max_pack_tokens=learner.max_pack_tokens)
 
 
 def open_chat(loaded: Loaded) -> Chat:
@@ -157,9 +164,7 @@ def open_means(
         box = background.run(opening.__aenter__())
         stack.callback(lambda: background.run(opening.__aexit__(None, None, None)))
         chat = open_chat(loaded)
-        engine = plugins.load("engine", recipe_engine.use).open_engine(
-            loaded.model, chat, max_rows=recipe_engine.max_rows, version=version
-        )
+        engine = stack.enter_context(opened(recipe_engine, loaded.model, chat, version))
         verification = Verification(
             box, num_at_once=sandbox.num_workers, most_waiting=verify.most_waiting, environment=json.dumps(options),
             cache=stack.enter_context(open_verdicts(verify, sources, runs)),
@@ -203,7 +208,7 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
         metrics = stack.enter_context(MetricsLog(folder.path / "metrics.jsonl"))
         with folder.trial(), console.status(Text(f"Loading {recipe.model.name} (the first time takes a minute)")):
             loaded = load(recipe.model.name, dtype=recipe.model.dtype)
-            policy = make_policy(loaded, recipe.model, recipe.seed)
+            policy = make_policy(loaded, recipe.model, recipe.seed, recipe.learner)
         means = stack.enter_context(
             open_means(
                 loaded, recipe.engine, recipe.sandbox, sources, lambda: policy.version, recipe.verify,

@@ -7,22 +7,21 @@ from typing import Any
 
 from pydantic import Field
 
-from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
 from burnish.core.seeds import derive
 from burnish.learner.packing import Row
-from burnish.learner.policy import Batch, OptimiserConfig
-from burnish.learner.schedule import Decay, learning_rate
+from burnish.learner.policy import Batch
 from burnish.objectives import sft
 from burnish.rollout.mixture import Mixture
 from burnish.stages import training
 from burnish.stages.progress import progress_bar
 from burnish.stages.session import Session
+from burnish.stages.updates import Updates
 
 TRAINS = True
 
 
-class Config(Strict):
+class Config(Updates):
     """Options of the stage."""
 
     num_examples: int = Field(ge=1)
@@ -30,11 +29,6 @@ class Config(Strict):
     num_epochs: int = Field(1, ge=1)
     batch_size: int = Field(16, ge=1)
     """Demonstrations an update."""
-    learning_rate: float = Field(1e-3, gt=0)
-    num_warmup: int = Field(5, ge=0)
-    decay: Decay = "linear"
-    weight_decay: float = Field(0.0, ge=0)
-    max_grad_norm: float = Field(1.0, gt=0)
     checkpoint_every: int = Field(20, ge=1)
     """Updates between checkpoints."""
 
@@ -44,9 +38,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     rows = _demonstrations(session, config.num_examples)
     order = _order(len(rows), config.num_epochs, session.train_seed)
     batches = [order[start : start + config.batch_size] for start in range(0, len(order), config.batch_size)]
-    session.policy.reset_optimiser(
-        OptimiserConfig(weight_decay=config.weight_decay, max_grad_norm=config.max_grad_norm)
-    )
+    session.policy.reset_optimiser(config.optimiser_config())
     first = training.resume(session)
     with progress_bar(session.console) as progress:
         bar = progress.add_task("sft", total=len(batches), completed=first, note="")
@@ -63,9 +55,7 @@ def _update(session: Session, config: Config, rows: Sequence[Row], step: int, nu
     metrics = session.policy.forward_backward(
         Batch(rows=rows, aggregate=sft.AGGREGATION, max_length=1), lambda streams: sft.loss(streams, sft.Config())
     )
-    rate = learning_rate(
-        step, peak=config.learning_rate, num_warmup=config.num_warmup, num_steps=num_steps, decay=config.decay
-    )
+    rate = config.rate(step, num_steps)
     norm = session.policy.optim_step(rate)
     session.metrics.log(
         step, session.stage_name, **metrics, grad_norm=norm, learning_rate=rate, train_s=time.monotonic() - started,

@@ -26,7 +26,8 @@ def save(session: Session, num_steps: int) -> None:
 
 
 def finish(session: Session) -> dict[str, Any]:
-    """Write the stage's last checkpoint, without its optimiser; return the stage's result."""
+    """Write the stage's last checkpoint, without its optimiser, of the average if one is kept; return the result."""
+    session.policy.weights.adopt_average()
     session.save_checkpoint(session.stage_name, with_optimiser=False)
     session.checkpoint = session.stage_name
     return {"checkpoint": session.stage_name}

@@ -3,6 +3,7 @@
 import resource
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,12 @@ import torch
 from burnish.core.errors import InvariantError, RunFolderError
 from burnish.learner.packing import Row, pack
 from burnish.learner.policy import Batch, OptimiserConfig, Policy
+from burnish.models.attention import Block, PackedLayout, Span
 from burnish.models.export import fingerprint
+from burnish.models.forward import checkpoint_activations, hidden_states
+from burnish.models.load import load
 from burnish.models.lora import add_lora, trainable
+from burnish.models.parameters import freeze
 from burnish.objectives import Loss, Streams, dapo, sft
 from tests.fakes import tiny_loaded
 
@@ -69,6 +74,68 @@ def test_packing_with_a_shared_prompt_gives_the_gradient_of_separate_sequences(m
     assert max(g.abs().max() for g in separate.values()) > 1e-3
     for name, gradient in packed.items():
         torch.testing.assert_close(gradient, separate[name], atol=1e-5, rtol=1e-4)
+
+
+TURNS = row(PROMPT, tuple(range(40, 70)), +0.75)
+TRAJECTORIES = [
+    TURNS,
+    replace(TURNS, was_sampled=(False,) * 21 + (True,) * 4 + (False,) * 6 + (True,) * 20, advantage=-1.5),
+    row(TURNS.token_ids, (7, 8, 9), +2.0),
+    row((*TURNS.token_ids[:40], *range(90, 120)), (1, 2, 3, 4), -1.0),
+    row((*TURNS.token_ids[:40], *range(90, 110)), (5,), +1.0),
+]
+"""One row with two sampled spans, a row that goes on from another's reply, two that branch off within a reply."""
+
+
+@pytest.mark.parametrize("max_pack_tokens", [10_000, 75, 4])
+def test_trajectories_that_share_turns_give_the_gradient_of_separate_sequences(max_pack_tokens: int) -> None:
+    separate = gradients(policy(), TRAJECTORIES, alone=True)
+    packed = gradients(policy(max_pack_tokens=max_pack_tokens), TRAJECTORIES)
+    for name, gradient in packed.items():
+        torch.testing.assert_close(gradient, separate[name], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_layers_that_run_again_in_the_backward_pass_give_the_same_gradient(lora: bool) -> None:
+    plain, again = policy(lora=lora), policy(lora=lora)
+    checkpoint_activations(again.model)
+    kept = [numel_kept_for_backward(subject) for subject in (plain, again)]
+    assert kept[1] < 0.5 * kept[0]
+    one, two = gradients(plain, ROWS), gradients(again, ROWS)
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def numel_kept_for_backward(subject: Policy) -> int:
+    kept: list[int] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x):
+        token_ids_T = torch.arange(100)
+        hidden_states(subject.model, token_ids_T, token_ids_T, PackedLayout([Block(Span(0, 100))]))
+    return sum(kept)
+
+
+def test_a_parameter_in_float32_is_its_own_master_and_one_in_bfloat16_follows_it() -> None:
+    subject = policy()
+    assert all(subject.masters[name] is p for name, p in subject.model.named_parameters())
+    model = load("tiny", dtype="bfloat16").model.requires_grad_(True)
+    half = Policy(model, dict(model.named_parameters()))
+    half.forward_backward(Batch(rows=ROWS, aggregate="token_mean", max_length=8), loss)
+    half.optim_step(1e-4)
+    for name, parameter in half.model.named_parameters():
+        assert half.masters[name].dtype == torch.float32
+        assert torch.equal(parameter, half.masters[name].bfloat16())
+    assert any(not torch.equal(p.float(), half.masters[n]) for n, p in half.model.named_parameters())
+
+
+def test_frozen_parts_get_no_gradient_and_do_not_move() -> None:
+    model = tiny_loaded().model.requires_grad_(True)
+    freeze(model, [r"layers\.0\.", "embed"])
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    subject = Policy(model, trainable(model))
+    subject.forward_backward(Batch(rows=ROWS, aggregate="token_mean", max_length=8), loss)
+    assert all((p.grad is not None) == p.requires_grad for p in model.parameters())
+    subject.optim_step(1e-2)
+    moved = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
+    assert moved == set(subject.masters)
 
 
 def test_packed_logprobs_equal_those_of_a_plain_forward() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from burnish.core.errors import ConfigError
-from burnish.models.lora import LoraLinear, add_lora, merged_state_dict, trainable
+from burnish.models.lora import LoraLinear, add_lora, merged, merged_state_dict, trainable
 from tests.fakes import random_model
 
 IDS = torch.tensor([[1, 2, 3, 4, 5]])
@@ -83,3 +83,34 @@ def test_targets_may_be_a_regular_expression():
 def test_targets_that_match_nothing_are_refused_with_the_names_there_are(targets: str, message: str):
     with pytest.raises(ConfigError, match=message):
         add_lora(random_model("llama"), rank=2, alpha=4, targets=targets, seed=0)
+
+
+def test_a_stabilised_adapter_is_scaled_by_the_square_root_of_its_rank():
+    model = random_model("llama")
+    add_lora(model, rank=16, alpha=8, targets=r"layers\.0\.mlp\.up_proj$", seed=0, stabilised=True)
+    assert model.model.layers[0].mlp.up_proj.scale == 8 / 4
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_within_merged_the_model_computes_the_same_and_behind_it_each_weight_has_its_bits_again(dtype: torch.dtype):
+    model = _adapted().to(dtype)
+    _stir(model)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    apart = model(IDS).logits
+    with merged(model):
+        together = model(IDS).logits
+        changed = [name for name, p in model.named_parameters() if not torch.equal(p, before[name])]
+    assert len(changed) == 3 * 7
+    assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
+    assert torch.equal(model(IDS).logits, apart)
+    tolerance = 1e-5 if dtype == torch.float32 else 0.2
+    torch.testing.assert_close(together, apart, atol=tolerance, rtol=tolerance)
+
+
+def test_merging_ends_also_where_the_block_fails():
+    model = _adapted()
+    _stir(model)
+    before = model(IDS).logits
+    with pytest.raises(ZeroDivisionError), merged(model):
+        raise ZeroDivisionError
+    assert torch.equal(model(IDS).logits, before)

@@ -1,0 +1,69 @@
+"""What an update is made of: rows, how their tokens are weighed, and the streams that a loss sees of a pack."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from burnish.learner.packing import Pack, Row
+from burnish.models.forward import TokenStats
+from burnish.objectives import Streams, aggregation
+
+
+class Batch(NamedTuple):
+    """Rows of one update and how their tokens are weighed.
+
+    `old_logprobs` has an entry a row: the proximal policy's, one a trained token; None means that the
+    policy that is being differentiated is the proximal policy (the first update on fresh samples).
+    """
+
+    rows: Sequence[Row]
+    aggregate: aggregation.Kind
+    max_length: int
+    temperature: float = 1.0
+    old_logprobs: Sequence[Tensor] | None = None
+    ref_logprobs: Sequence[Tensor] | None = None
+
+    @property
+    def num_together(self) -> int:
+        """How many neighbouring rows a loss must see at once."""
+        return 2 if self.aggregate == "pair_mean" else 1
+
+    @property
+    def global_weight(self) -> float:
+        """What the sum of the losses is divided by; the shares of several ranks add up."""
+        return sum(aggregation.sequence_weight(self.aggregate, row.num_trained, self.max_length) for row in self.rows)
+
+
+def streams(batch: Batch, piece: Pack, stats: TokenStats) -> Streams:
+    """The streams of one pack, on the device of its log-probabilities."""
+    rows = [batch.rows[index] for index in piece.row_indices]
+    lengths = [row.num_trained for row in rows]
+    repeats = torch.tensor(lengths)
+    device = stats.logprobs_N.device
+    old_logprobs_N = _select(batch.old_logprobs, piece.row_indices, device)
+    rollout_logprobs_N = _sampled_logprobs(rows)
+    return Streams(
+        new_logprobs_T=stats.logprobs_N,
+        weights_T=aggregation.weigh(batch.aggregate, lengths, max_length=batch.max_length).weights_T.to(device),
+        sequence_T=torch.arange(len(rows)).repeat_interleave(repeats).to(device),
+        advantages_T=torch.tensor([row.advantage for row in rows]).repeat_interleave(repeats).to(device),
+        old_logprobs_T=stats.logprobs_N.detach() if old_logprobs_N is None else old_logprobs_N,
+        rollout_logprobs_T=None if rollout_logprobs_N is None else rollout_logprobs_N.to(device),
+        ref_logprobs_T=_select(batch.ref_logprobs, piece.row_indices, device),
+    )
+
+
+def _select(values: Sequence[Tensor] | None, indices: Sequence[int], device: torch.device) -> Tensor | None:
+    return None if values is None else torch.cat([values[index] for index in indices]).to(device)
+
+
+def _sampled_logprobs(rows: Sequence[Row]) -> Tensor | None:
+    def of(row: Row) -> Iterator[float]:
+        assert row.rollout_logprobs is not None
+        return (value for value, sampled in zip(row.rollout_logprobs, row.was_sampled, strict=True) if sampled)
+
+    if any(row.rollout_logprobs is None for row in rows):
+        return None
+    return torch.tensor([value for row in rows for value in of(row)])

@@ -1,0 +1,138 @@
+"""The head and its log-softmax as one step, in chunks: logits of all tokens never exist at once.
+
+With logits z = W h / T and p = softmax(z), the derivative of log p_i is W_i - sum_v p_v W_v, over T. So
+* where the head is frozen, the forward pass keeps that one expected row of W a token, and the backward pass makes
+  no product with the vocabulary at all;
+* where the head trains, its gradient needs p weighed by what comes from above, so the backward pass makes the
+  logits of a chunk again; their normaliser is kept.
+With soft-capping, z = c tanh(W h / c) / T, each row of W is scaled by 1 - tanh^2.
+
+Decisions: log-probabilities of several tokens a place cost no further product (for the KL to the k best tokens of
+another model). The entropy comes from the same pass and carries no gradient. Softmax is in float32, products are
+in the head's precision. Not covered: gradients of the entropy.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+_CHUNK_ROWS = 256
+
+
+class Head(NamedTuple):
+    """What turns hidden states into logits."""
+
+    weight_V_D: Tensor
+    bias_V: Tensor | None = None
+    cap: float | None = None
+    temperature: float = 1.0
+
+
+class HeadStats(NamedTuple):
+    """Log-probabilities of the ids that were asked for, and entropies (nats, no gradient)."""
+
+    logprobs_N_K: Tensor
+    entropies_N: Tensor
+
+
+def head_stats(head: Head, hidden_N_D: Tensor, ids_N_K: Tensor) -> HeadStats:
+    """Log-probability of each id under softmax(logits / temperature), and the entropy of that distribution."""
+    differentiates = torch.is_grad_enabled()
+    head_trains = differentiates and head.weight_V_D.requires_grad
+    keeps_expected = differentiates and hidden_N_D.requires_grad and not head_trains
+    return HeadStats(*_HeadStats.apply(hidden_N_D, head.weight_V_D, head.bias_V, ids_N_K, head, keeps_expected))  # type: ignore[misc]
+
+
+def logits(head: Head, hidden_N_D: Tensor) -> Tensor:
+    """Float32 `[N, vocabulary]`, capped, before the temperature."""
+    logits_N_V = torch.nn.functional.linear(hidden_N_D, head.weight_V_D, head.bias_V).float()
+    return logits_N_V if head.cap is None else torch.tanh(logits_N_V / head.cap).mul_(head.cap)
+
+
+class TopTokens(NamedTuple):
+    """The likeliest tokens of each place, the likeliest first."""
+
+    ids_N_K: Tensor
+    logprobs_N_K: Tensor
+
+
+@torch.no_grad()
+def top_tokens(head: Head, hidden_N_D: Tensor, k: int) -> TopTokens:
+    """The `k` likeliest tokens and their log-probabilities, for example of a teacher."""
+    tops = [
+        torch.log_softmax(logits(head, hidden_C_D).div_(head.temperature), -1).topk(k)
+        for hidden_C_D in hidden_N_D.split(_CHUNK_ROWS)
+    ]
+    return TopTokens(torch.cat([top.indices for top in tops]), torch.cat([top.values for top in tops]))
+
+
+class _HeadStats(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden_N_D: Tensor, weight_V_D: Tensor, bias_V: Tensor | None, ids_N_K: Tensor, head: Head,
+        keeps_expected: bool,
+    ):  # fmt: skip
+        num = len(hidden_N_D)
+        logprobs_N_K = hidden_N_D.new_empty(ids_N_K.shape, dtype=torch.float32)
+        slopes_N_K = logprobs_N_K.new_ones(ids_N_K.shape) if head.cap is None else torch.empty_like(logprobs_N_K)
+        entropies_N, lse_N = logprobs_N_K.new_empty(num), logprobs_N_K.new_empty(num)
+        expected_N_D = torch.empty_like(hidden_N_D) if keeps_expected else hidden_N_D.new_empty(0)
+        for chunk in _chunks(num):
+            logits_C_V = logits(head, hidden_N_D[chunk])
+            slopes_C_V = None if head.cap is None else 1 - (logits_C_V / head.cap).square_()
+            if slopes_C_V is not None:
+                slopes_N_K[chunk] = slopes_C_V.gather(-1, ids_N_K[chunk])
+            raw_C = logits_C_V[:, 0] / head.temperature
+            logprobs_C_V = torch.log_softmax(logits_C_V.div_(head.temperature), -1)
+            logprobs_N_K[chunk] = logprobs_C_V.gather(-1, ids_N_K[chunk])
+            lse_N[chunk] = raw_C - logprobs_C_V[:, 0]
+            p_C_V = torch.exp(logprobs_C_V, out=logits_C_V)
+            entropies_N[chunk] = -torch.linalg.vecdot(p_C_V, logprobs_C_V)
+            if keeps_expected:
+                scaled_C_V = p_C_V if slopes_C_V is None else p_C_V.mul_(slopes_C_V)
+                expected_N_D[chunk] = scaled_C_V.to(weight_V_D.dtype) @ weight_V_D
+        ctx.save_for_backward(hidden_N_D, weight_V_D, ids_N_K, lse_N, expected_N_D, slopes_N_K)
+        ctx.head, ctx.keeps_expected = head, keeps_expected
+        ctx.mark_non_differentiable(entropies_N)
+        return logprobs_N_K, entropies_N
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor):
+        hidden_N_D, weight_V_D, ids_N_K, lse_N, expected_N_D, slopes_N_K = ctx.saved_tensors
+        head: Head = ctx.head
+        grad_N_K = grads[0] / head.temperature
+        if ctx.keeps_expected:
+            chosen_N_D = torch.einsum("nk,nkd->nd", (grad_N_K * slopes_N_K).to(weight_V_D.dtype), weight_V_D[ids_N_K])
+            total_N = grad_N_K.sum(-1).to(weight_V_D.dtype)
+            return chosen_N_D.addcmul_(total_N[:, None], expected_N_D, value=-1), None, None, None, None, None
+        dhidden_N_D = torch.empty_like(hidden_N_D)
+        dweight_V_D = torch.zeros_like(weight_V_D, dtype=torch.float32)
+        dbias_V = None if head.bias_V is None else torch.zeros_like(head.bias_V, dtype=torch.float32)
+        for chunk in _chunks(len(hidden_N_D)):
+            logits_C_V = logits(head, hidden_N_D[chunk])
+            slopes_C_V = None if head.cap is None else 1 - (logits_C_V / head.cap).square_()
+            logits_C_V.div_(head.temperature).sub_(lse_N[chunk, None])
+            dlogits_C_V = logits_C_V.exp_().mul_(-grad_N_K[chunk].sum(-1, keepdim=True))
+            dlogits_C_V.scatter_add_(-1, ids_N_K[chunk], grad_N_K[chunk])
+            if slopes_C_V is not None:
+                dlogits_C_V.mul_(slopes_C_V)
+            rounded_C_V = dlogits_C_V.to(weight_V_D.dtype)
+            dhidden_N_D[chunk] = rounded_C_V @ weight_V_D
+            _add_product(dweight_V_D, rounded_C_V, hidden_N_D[chunk])
+            if dbias_V is not None:
+                dbias_V += dlogits_C_V.sum(0)
+        return dhidden_N_D, dweight_V_D.to(weight_V_D.dtype), dbias_V, None, None, None
+
+
+def _add_product(sum_V_D: Tensor, dlogits_C_V: Tensor, hidden_C_D: Tensor) -> None:
+    """Add to a float32 sum; without a temporary where the product is in float32 too."""
+    if hidden_C_D.dtype == torch.float32:
+        sum_V_D.addmm_(dlogits_C_V.T, hidden_C_D)
+    else:
+        sum_V_D += dlogits_C_V.T @ hidden_C_D
+
+
+def _chunks(num: int) -> Iterator[slice]:
+    return (slice(start, start + _CHUNK_ROWS) for start in range(0, num, _CHUNK_ROWS))
