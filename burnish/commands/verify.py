@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
@@ -12,7 +13,7 @@ from burnish.commands.opening import box_for, open_named, split_named
 from burnish.core.errors import ConfigError
 from burnish.core.types import Task, Verdict
 from burnish.core.visible import visible
-from burnish.domains import Domain
+from burnish.domains import Domain, HasSecondOpinion
 
 _NUMBER = re.compile("[0-9]{1,20}")
 
@@ -22,7 +23,10 @@ def verify_command(name: str, task_id: str, reply_path: Path, options: Sequence[
     domain = open_named(name, options)
     task = find_task(domain, name, task_id)
     reply = _read(reply_path)
-    typer.echo(explain(task, asyncio.run(_judge(domain, task, reply, isolation))))
+    judged = asyncio.run(_judge(domain, task, reply, isolation))
+    typer.echo(explain(task, judged.verdict))
+    if judged.second is not None:
+        typer.echo(compare(judged.verdict, judged.second))
 
 
 def find_task(domain: Domain, name: str, task_id: str) -> Task:
@@ -46,9 +50,25 @@ def _read(path: Path) -> str:
         ) from None
 
 
-async def _judge(domain: Domain, task: Task, reply: str, isolation: str) -> Verdict:
+class Judged(NamedTuple):
+    """A verdict, and what the domain's second implementation finds, where it has one for this reply."""
+
+    verdict: Verdict
+    second: Verdict | None
+
+
+async def _judge(domain: Domain, task: Task, reply: str, isolation: str) -> Judged:
     async with box_for(domain, isolation) as box:
-        return await domain.verify(task, reply, box)
+        verdict = await domain.verify(task, reply, box)
+        if not isinstance(domain, HasSecondOpinion) or verdict.kind != "scored":
+            return Judged(verdict, None)
+        return Judged(verdict, await domain.second_opinion(task, reply, box))
+
+
+def compare(verdict: Verdict, second: Verdict) -> str:
+    """Whether the second opinion is the same."""
+    word = "agrees" if second.score == verdict.score else f"disagrees: {second.kind}, score {second.score}"
+    return f"second opinion {word}; {visible(second.evidence)}"
 
 
 def explain(task: Task, verdict: Verdict) -> str:

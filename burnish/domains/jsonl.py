@@ -17,7 +17,7 @@ message. A row's split is a hash of its `source`, else of its prompt, so it stay
 grows; the lowest hash is always eval and the highest always train, so no split is empty. `seed` shuffles.
 Without `gold` the truth itself is one where it scores 1 (not for `regex`).
 A verifier that wants a sandbox (`math` with `second_opinion = true`) gets it, and the domain then says that it
-executes code.
+executes code. `math` and `number` have a second implementation, which looks at a sample.
 Not covered: files that change while a run goes on, files larger than memory.
 """
 
@@ -41,7 +41,7 @@ from burnish.rewards.strict_json import InvalidJson, parse
 from burnish.sandbox import Box
 
 MOST_SHOWN = 60
-WALL_S_IN_A_BOX = 25.0
+WALL_S_IN_A_BOX = 65.0
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -122,6 +122,11 @@ class Jsonl:
         if judge.judge_in_box is not None:
             return await judge.judge_in_box(task.truth["answer"], reply, box)
         return judge.judge(task.truth["answer"], reply)
+
+    async def second_opinion(self, task: Task, reply: str, box: Box) -> Verdict | None:
+        """What another implementation makes of a reply, where the row's verifier has one."""
+        audit = self.find_verifier(str(task.truth["verifier"])).audit
+        return None if audit is None else await audit(task.truth["answer"], reply, box)
 
 
 def load(argument: str, options: Options) -> Jsonl:

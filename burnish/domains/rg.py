@@ -19,6 +19,7 @@ Decisions:
   prompt is in both however small the generator's space is (`EVAL_SHARE` of all questions are eval's).
 - A question whose reference answer is not of the answers' own form (an integral that was left undone) is passed over.
 - Blocks of `BLOCK` items share a generator's set-up; a task depends on nothing but split, seed and index.
+- Where the reference is one number, our own exact comparison is the second opinion that audits a sample.
 - Some generators are refused with a reason (`rg_answers.EXCLUDED`): wrong scorers, tasks that change from run to run.
 Covered: reasoning-gym 0.1.25. Not covered: its curricula, partial credit.
 """
@@ -26,6 +27,7 @@ Covered: reasoning-gym 0.1.25. Not covered: its curricula, partial credit.
 import hashlib
 import importlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -40,6 +42,8 @@ from burnish.core.types import Json, Limits, Message, Split, Task, Verdict
 from burnish.domains import Options, task_id
 from burnish.domains.rg_answers import EXCLUDED, complaint, extract
 from burnish.domains.rg_verdict import judge
+from burnish.rewards.final_number import is_same_number
+from burnish.rewards.numbers import single
 from burnish.sandbox import Box, Job, ResourceLimits
 
 PACKAGE = "reasoning_gym"
@@ -58,6 +62,8 @@ REFERENCES: Mapping[str, Callable[[Mapping[str, object]], str]] = {
 }
 """Generators that name no answer, because many are right, and keep one beside."""
 
+PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,29})(?:\.[0-9]{1,30})?")
+"""No zeros before it: those stand in codes and in other bases, which are no numbers."""
 WORKER = Path(__file__).with_name("rg_worker.py").read_text(encoding="utf-8")
 JOB_LIMITS = ResourceLimits(wall_s=20.0, cpu_s=10.0, memory_mb=1024, num_processes=8, output_bytes=1 << 16)
 
@@ -139,6 +145,18 @@ class ReasoningGym:
         }
         job = Job(source=WORKER, stdin=json.dumps(work).encode(), preload=(PACKAGE,), limits=JOB_LIMITS)
         return judge(await box.run(job), question=str(task.truth["question"]), answer=answer)
+
+    async def second_opinion(self, task: Task, reply: str, box: Box) -> Verdict | None:
+        """Compare exactly and without the scorer, where the reference answer is one number."""
+        reference = task.truth["reference"]
+        if not isinstance(reference, str) or not PLAIN_NUMBER.fullmatch(reference):
+            return None
+        expected, answer = single(reference), single(extract(reply, is_one_line=True))
+        assert expected is not None
+        is_same = answer is not None and answer.value is not None and is_same_number(expected, answer)
+        return Verdict.scored(
+            float(is_same), evidence=f"compared exactly: {'the same' if is_same else 'another'} number"
+        )
 
 
 def load(argument: str, options: Options) -> ReasoningGym:

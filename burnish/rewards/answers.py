@@ -13,8 +13,8 @@
 
 Decisions: options and truths are checked when tasks are loaded, so `judge` answers `scored`: a reply is right
 or wrong, never an error; but for `math`, whose answer may be `unscorable` (undecided). Evidence says what was read.
-A verifier that wants a sandbox has `judge_in_box` too. `regex` runs on RE2, which takes linear time whatever
-the pattern; look-around and back-references are therefore refused.
+A verifier that wants a sandbox has `judge_in_box` too; one that another implementation can check has `audit`.
+`regex` runs on RE2, which takes linear time whatever the pattern; look-around and back-references are refused.
 Covered: replies of any length and content (lone surrogates included) in bounded time.
 """
 
@@ -45,7 +45,8 @@ MOST_SHOWN = 60
 class Verifier:
     """A named judge. `fault` says why a truth cannot serve (empty if it can); a truth may itself be a right reply.
 
-    `judge_in_box`, where there is one, asks further means in a sandbox when `judge` alone does not decide.
+    `judge_in_box`, where there is one, asks further means in a sandbox when `judge` alone does not decide. `audit`
+    judges by other means altogether; None where they do not apply.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Verifier:
     judge: Callable[[Json, str], Verdict]
     truth_is_a_reply: bool = True
     judge_in_box: Callable[[Json, str, Box], Awaitable[Verdict]] | None = None
+    audit: Callable[[Json, str, Box], Awaitable[Verdict | None]] | None = None
 
 
 class Exact(Strict):
@@ -126,7 +128,14 @@ def _judge_exact(config: Exact, truth: Json, reply: str) -> Verdict:
 
 def _number(options: Mapping[str, Json]) -> Verifier:
     config = validate(NumberOptions, options, "verifier 'number'")
-    return Verifier(name="number", fault=_number_fault, judge=partial(_judge_number, config))
+    audit = None if config.tolerance else _audit_number
+    return Verifier(name="number", fault=_number_fault, judge=partial(_judge_number, config), audit=audit)
+
+
+async def _audit_number(truth: Json, reply: str, box: Box) -> Verdict | None:
+    """Read and compare as `math` does, whose reading shares nothing with that of `number`."""
+    verdict = judging.judge(str(truth), reply)
+    return verdict if verdict.kind == "scored" else None
 
 
 def _number_fault(truth: Json) -> str:
@@ -228,6 +237,7 @@ def _math(options: Mapping[str, Json]) -> Verifier:
         fault=judging.fault,
         judge=judging.judge,
         judge_in_box=second_opinion.judge_math if config.second_opinion else None,
+        audit=second_opinion.audit,
     )
 
 

@@ -258,7 +258,8 @@ class Verification:
             return verdict
         if work.cached is not None:
             return work.cached
-        if work.question is not None and self._cache is not None and not await self._audit_objects(work, verdict):
+        is_objected = await self._audit_objects(work, verdict)
+        if work.question is not None and self._cache is not None and not is_objected:
             await asyncio.to_thread(self._cache.keep, work.question, work.forms, verdict)
         return verdict
 

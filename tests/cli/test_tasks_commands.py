@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
+from burnish.commands.verify import compare
 from burnish.core import plugins
+from burnish.core.types import Verdict
 from burnish.domains import open_domain
 
 DOMAIN = '''"""Echo a word; for tests.
@@ -110,6 +112,18 @@ def test_a_verdict_is_explained_part_by_part(burnish, outside, tmp_path):
     (tmp_path / "reply.txt").write_text("eval10")
     result = burnish("verify", outside("right"), "outside.right/eval/1/0", "--reply", "reply.txt")
     assert result.stdout == "outside.right/eval/1/0: scored, score 1\n  word  1\nevidence: looked at it\n"
+
+
+def test_a_second_implementation_is_heard_where_there_is_one(burnish, tmp_path):
+    rows = [{"prompt": f"What is {n}?", "truth": n, "verifier": "number"} for n in range(4)]
+    path = tmp_path / "sums.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    task = open_domain(f"jsonl:{path}").task("eval", 1, 0)
+    right = burnish("verify", task.domain, task.id, "--reply", "-", stdin=task.gold)
+    assert right.stdout.splitlines()[-1].startswith("second opinion agrees; ")
+    assert compare(Verdict.scored(1), Verdict.scored(0, evidence="no")) == (
+        "second opinion disagrees: scored, score 0.0; no"
+    )
 
 
 def test_a_reply_may_come_from_standard_input(burnish):

@@ -7,6 +7,7 @@ import pytest
 
 from burnish.core.errors import ConfigError
 from burnish.domains import open_domain
+from tests.no_box import NoBox
 
 ROW = {"prompt": "What is 2 + 3?", "truth": 5}
 
@@ -180,3 +181,15 @@ def test_a_second_opinion_is_what_makes_the_domain_execute_code(tmp_path):
     assert not open_domain(f"jsonl:{path}", {"verifier": "math"}).executes_code
     domain = open_domain(f"jsonl:{path}", {"verifier": "math", "second_opinion": True})
     assert domain.executes_code and domain.task("train", 1, 0).limits.verify_wall_s > 20
+
+
+def test_rows_are_audited_where_their_verifier_has_a_second_implementation(tmp_path):
+    numbers = [{"prompt": f"What is {n}?", "truth": n, "verifier": "number"} for n in range(6)]
+    words = [{"prompt": f"Say {n}.", "truth": str(n), "verifier": "exact"} for n in range(6)]
+    domain = open_domain(f"jsonl:{write(tmp_path, *numbers, *words)}")
+    found = {}
+    for index in range(domain.size("train")):
+        task = domain.task("train", 1, index)
+        second = asyncio.run(domain.second_opinion(task, str(task.truth["answer"]), NoBox()))
+        found[task.truth["verifier"]] = second and second.score
+    assert found == {"number": 1, "exact": None}

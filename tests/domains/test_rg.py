@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -98,6 +99,18 @@ def test_another_package_in_the_sandbox_is_noticed(box):
     )
     verdict = verify(domain, moved, "1", box)
     assert verdict.kind == "unscorable" and "another question" in verdict.evidence
+
+
+def test_an_answer_that_is_a_number_has_a_second_opinion_without_the_scorer():
+    domain = open_domain("rg:chain_sum", EASY_SUM)
+    task = domain.task("train", 1, 0)
+    gold = task.gold
+    replies = {gold: 1, f"It is\nAnswer: {gold}": 1, f"{gold}.0": 1, f"{gold} or 7": 0, "1" + gold.strip("-"): 0, "": 0}
+    seconds = {reply: asyncio.run(domain.second_opinion(task, reply, None)).score for reply in replies}
+    assert seconds == replies
+    for reference in ("0110", "seven", "3, 4", None):
+        other = replace(task, truth={**task.truth, "reference": reference})
+        assert asyncio.run(domain.second_opinion(other, "0110", None)) is None
 
 
 def test_a_failure_of_the_sandbox_propagates():

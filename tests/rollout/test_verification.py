@@ -264,6 +264,15 @@ def test_a_second_implementation_audits(
     assert metrics.get("verify/scripted/num_audited", 0) == num_audited
 
 
+def test_what_is_not_kept_is_audited_too() -> None:
+    async def audited() -> dict[str, float]:
+        verification = Verification(NoBox(), num_at_once=1, sampling=Sampling(audit_share=1.0))
+        await verification.verdict(Scripted(second=0.0), TASK, "right")
+        return as_metrics(verification.take_report())
+
+    assert run(audited())["verify/scripted/num_audits_disagree"] == 1
+
+
 @pytest.mark.parametrize("num_at_once", [1, 7])
 def test_verdicts_and_second_looks_do_not_depend_on_scheduling(tmp_path: Path, num_at_once: int) -> None:
     domain = Scripted(score=lambda reply, call: len(reply) / 20)

@@ -2,12 +2,14 @@
 
 Decisions: it is asked only about what is undecided, and only with a box. Its *equal* scores 1 and its *different* 0,
 and the part `second_opinion` says that it was asked; where it fails, exceeds its limits or is not installed, undecided
-stays undecided. `compare_both` asks both about anything and says where they disagree: for an audit, not for training.
+stays undecided. `compare_both` asks both about anything and says where they disagree, and `audit` gives the second
+opinion alone where ours is decided: for looking at a sample, not for training.
 It evaluates text of the reply with sympy, whose parsers run code; so it only ever runs in a box, and what comes back is
-one of three words.
+one of three words. A box that isolates nothing is never asked.
 """
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -18,8 +20,9 @@ from burnish.sandbox import Box, Job, Outcome, ResourceLimits
 Opinion = Literal["equal", "different", "none"]
 
 WORKER = Path(__file__).with_name("second_worker.py").read_text(encoding="utf-8")
-PRELOAD = ("math_verify",)
-LIMITS = ResourceLimits(wall_s=20.0, cpu_s=2.0, memory_mb=768, num_processes=4, output_bytes=4096)
+PACKAGE = "math_verify"
+# What takes too long spends its processor time; the wall is far off, for a busy machine.
+LIMITS = ResourceLimits(wall_s=60.0, cpu_s=2.0, memory_mb=768, num_processes=4, output_bytes=4096)
 
 
 async def judge_math(truth: Json, reply: str, box: Box | None) -> Verdict:
@@ -48,10 +51,23 @@ async def compare_both(truth: Json, reply: str, box: Box) -> Verdict:
     return Verdict.scored(verdict.score, parts, f"{verdict.evidence}; {said}")
 
 
+async def audit(truth: Json, reply: str, box: Box) -> Verdict | None:
+    """What `math-verify` alone makes of an answer that is decided here; None where it has no opinion."""
+    decision = decide(str(truth), reply)
+    if decision.outcome == "undecided" or not decision.answer:
+        return None
+    opinion = await ask(str(truth), decision.answer, box)
+    if opinion == "none":
+        return None
+    return Verdict.scored(float(opinion == "equal"), evidence=f"math-verify says {opinion}")
+
+
 async def ask(truth: str, answer: str, box: Box) -> Opinion:
     """Run `math-verify` on two texts in a box."""
+    if box.isolation == "none" or find_spec(PACKAGE) is None:
+        return "none"
     work = json.dumps({"truth": truth, "answer": answer}).encode()
-    return _read(await box.run(Job(source=WORKER, stdin=work, preload=PRELOAD, limits=LIMITS)))
+    return _read(await box.run(Job(source=WORKER, stdin=work, preload=(PACKAGE,), limits=LIMITS)))
 
 
 def _read(outcome: Outcome) -> Opinion:
