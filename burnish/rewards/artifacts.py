@@ -1,15 +1,15 @@
 """What leaves an agent's place: declared files, as bytes, capped; and archives, read in a box of their own.
 
 `collect(place, patterns, caps)` gives the files that a task declares. A pattern without a wildcard is read as it is;
-for one with a wildcard (`out/*.csv`, `**/report.md`) the place lists its files, and that list is believed in nothing:
-each name is checked, matched here, and read by `Place.read`, which follows no link and takes regular files only.
+for one with a wildcard (`out/*.csv`, `**/report.md`) the place's `sh` lists its files, and that list is believed in
+nothing: each name is checked, matched here, and read by `Place.read`, which follows no link and takes no other kind.
 
 Decisions: a declared file that is missing, a link, a pipe or too large is `refused` with the reason; that is the
 agent's doing and never an error. More files or bytes than the caps allow end the collection as `is_over_caps`. An error
-of `Place.read` is told from a place that has broken by asking the place for a listing: one that cannot run it raises
+of `Place.read` is told from a place that has broken by asking the place to run something: one that cannot raises
 `SandboxError`, which propagates.
 Covered: hostile names, listings without end, files that change between listing and reading (the read decides).
-Not covered: folders as such, permissions; a place whose root has no `find` knows only patterns without wildcards.
+Not covered: folders as such, permissions. A place whose root has no `sh` refuses patterns with wildcards.
 """
 
 import json
@@ -25,8 +25,20 @@ from burnish.sandbox.place import Command, Place
 
 READER = Path(__file__).with_name("archives.py").read_text(encoding="utf-8")
 WILDCARD = re.compile(r"[*?]")
-LIST = ("find", ".", "-type", "f", "-print0")
-LISTING_BYTES = 1 << 20
+WALK = """
+walk() {
+    for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+        if [ -h "$entry" ]; then continue
+        elif [ -d "$entry" ]; then walk "$entry"
+        elif [ -f "$entry" ]; then printf '%s\\0' "$entry"
+        fi
+    done
+}
+walk .
+"""
+LIST = Command(argv=("sh", "-c", WALK), output_bytes=1 << 20)
+LISTING_BYTES = LIST.output_bytes
+NOTHING = Command(argv=("true",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +64,10 @@ async def collect(place: Place, patterns: Sequence[str], caps: ArtifactCaps | No
     caps = caps or ArtifactCaps()
     plain = [checked_name(pattern) for pattern in patterns if not WILDCARD.search(pattern)]
     wild = [pattern for pattern in patterns if WILDCARD.search(pattern)]
-    listed, is_whole = await _listing(place) if wild else ([], True)
-    names = [*plain, *(name for name in listed if any(matches(name, pattern) for pattern in wild))]
+    listing = await _listing(place) if wild else Listing(names=[], is_whole=True)
+    names = [*plain, *(name for name in listing.names if any(matches(name, pattern) for pattern in wild))]
     files: dict[str, bytes] = {}
-    refused: dict[str, str] = {}
+    refused = dict.fromkeys(wild if listing.fault else (), listing.fault)
     left = caps.total_bytes
     for name in dict.fromkeys(names):
         if len(files) + len(refused) >= caps.num_files or left <= 0:
@@ -63,23 +75,33 @@ async def collect(place: Place, patterns: Sequence[str], caps: ArtifactCaps | No
         try:
             files[name] = await place.read(name, min(caps.file_bytes, left))
         except SandboxError as error:
-            await place.run(Command(argv=LIST, output_bytes=1))  # raises if it is the place that has failed
+            await place.run(NOTHING)  # raises if it is the place that has failed
             refused[name] = str(error)[:200]
         else:
             left -= len(files[name])
-    return Artifacts(files=files, refused=refused, is_over_caps=not is_whole)
+    return Artifacts(files=files, refused=refused, is_over_caps=not listing.is_whole)
 
 
-async def _listing(place: Place) -> tuple[list[str], bool]:
-    """The names that the place says it has, checked, in order; and whether it came to an end."""
-    outcome = await place.run(Command(argv=LIST, output_bytes=LISTING_BYTES))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The names that a place says it has, checked, in order; whether they are all; why there is no list."""
+
+    names: Sequence[str]
+    is_whole: bool
+    fault: str = ""
+
+
+async def _listing(place: Place) -> Listing:
+    outcome = await place.run(LIST)
+    if outcome.ending == "exited" and outcome.exit_code != 0:
+        return Listing(names=[], is_whole=True, fault=f"the place cannot list its files (sh: {outcome.exit_code})")
     names: set[str] = set()
     for raw in outcome.stdout.split(b"\0")[:-1]:
         try:
             names.add(checked_name(raw.decode("utf-8")))
         except (UnicodeDecodeError, BadArchive):
             continue
-    return sorted(names), outcome.ending == "exited"
+    return Listing(names=sorted(names), is_whole=outcome.ending == "exited")
 
 
 def matches(name: str, pattern: str) -> bool:

@@ -18,13 +18,15 @@ from burnish.rewards import archives
 from burnish.rewards.archives import BadArchive, Caps, read
 from burnish.rewards.artifacts import ArtifactCaps, collect, matches, read_in_box
 from burnish.sandbox import Outcome, missing, open_box
+from burnish.sandbox.local_place import LocalPlaces
+from burnish.sandbox.place import Command, PlaceSpec
 
 
 class FolderPlace:
-    """A place over a folder of the test: reads as the contract says, runs the real `find`."""
+    """A place over a folder of the test: reads as the contract says, runs the real `sh`."""
 
-    def __init__(self, root: Path, listing: bytes | None = None, *, is_broken: bool = False) -> None:
-        self.root, self.listing, self.is_broken = root, listing, is_broken
+    def __init__(self, root: Path, listing: bytes | None = None, *, is_broken: bool = False, code: int = 0) -> None:
+        self.root, self.listing, self.is_broken, self.code = root, listing, is_broken, code
 
     async def run(self, command):
         if self.is_broken:
@@ -35,7 +37,12 @@ class FolderPlace:
         cut = len(out) > command.output_bytes
         ending = "over_output" if cut else "exited"
         return Outcome(
-            ending=ending, exit_code=None, stdout=out[: command.output_bytes], stderr=b"", answer=b"", wall_s=0.1
+            ending=ending,
+            exit_code=None if cut else self.code,
+            stdout=out[: command.output_bytes],
+            stderr=b"",
+            answer=b"",
+            wall_s=0.1,
         )
 
     async def read(self, path: str, cap_bytes: int) -> bytes:
@@ -99,6 +106,48 @@ def test_a_listing_without_end_and_too_many_files_are_over_the_caps(root) -> Non
     assert endless.is_over_caps and set(endless.files) == {"out/b.csv"}
     assert gather(FolderPlace(root), ["**/*.csv"], num_files=2).is_over_caps
     assert gather(FolderPlace(root), ["a.txt", "out/b.csv"], total_bytes=5).is_over_caps
+
+
+def test_a_place_that_cannot_list_its_files_refuses_wildcards_alone(root) -> None:
+    found = gather(FolderPlace(root, b"", code=127), ["a.txt", "out/*"])
+    assert set(found.files) == {"a.txt"} and "cannot list its files" in found.refused["out/*"]
+
+
+def test_names_of_any_bytes_are_listed(root) -> None:
+    for name in (".hidden", "..two", "out/a b", "out/*", "out/-n", "out/\\0"):
+        (root / name).write_bytes(b"")
+    assert {".hidden", "..two", "out/a b", "out/*", "out/-n"} < set(gather(FolderPlace(root), ["**/*"]).files)
+
+
+@pytest.mark.skipif(bool(missing()), reason="places need an isolating host")
+def test_files_come_out_of_a_real_place_in_which_nothing_but_sh_is_found(root, tmp_path_factory) -> None:
+    layer = tmp_path_factory.mktemp("layer")
+    (layer / "given.csv").write_text("given")
+    spec = PlaceSpec(layers=(layer,), env={"PATH": "/nowhere:/work/bin"})
+    script = (
+        "mkdir -p out/deep; echo 1 > out/b.csv; echo 2 > out/deep/d.csv; ln -s /etc/passwd out/link.csv;"
+        "mkfifo out/pipe.csv; echo later > 'out/a b.csv'; ln -s /etc out/folder"
+    )
+
+    async def go() -> None:
+        places = LocalPlaces()
+        try:
+            place = await places.start(spec)
+            await place.run(Command(argv=("/bin/sh", "-c", script), env={"PATH": "/usr/bin:/bin"}))
+            assert (await collect(place, ["**/*.csv"])).refused  # no sh on this PATH
+            await place.run(Command(argv=("/bin/sh", "-c", "/bin/mkdir bin; /bin/ln -s /bin/sh /bin/true bin")))
+            found = await collect(place, ["**/*.csv", "out/link.csv", "out/none"], ArtifactCaps(file_bytes=6))
+            assert found.files == {
+                "given.csv": b"given", "out/b.csv": b"1\n", "out/deep/d.csv": b"2\n", "out/a b.csv": b"later\n",
+            }  # fmt: skip
+            assert set(found.refused) == {"out/link.csv", "out/none"}
+            await place.stop()
+            with pytest.raises(SandboxError):
+                await collect(place, ["given.csv"])
+        finally:
+            await places.stop()
+
+    asyncio.run(go())
 
 
 def test_a_file_over_its_cap_is_refused(root) -> None:

@@ -16,10 +16,9 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
-from burnish.sandbox.inside import kernel
+from burnish.sandbox.inside import contents, kernel
 
 OPAQUE: Final = "user.overlay.opaque"
-CHUNK_BYTES: Final = 1 << 20
 Change = Literal["added", "changed", "deleted"]
 
 
@@ -106,18 +105,12 @@ def _copy_entry(source: str, target: str, status: os.stat_result) -> None:
         if is_opaque(source):
             os.setxattr(target, OPAQUE, b"y")
     elif stat.S_ISREG(status.st_mode):
-        _copy_content(source, target)
+        contents.copy(source, target)
     elif stat.S_ISLNK(status.st_mode):
         os.symlink(os.readlink(source), target)
     else:
         os.mknod(target, status.st_mode, status.st_rdev)
     _copy_attributes(source, target, status)
-
-
-def _copy_content(source: str, target: str) -> None:
-    with open(source, "rb", buffering=0) as reader, open(target, "xb", buffering=0) as writer:
-        while os.sendfile(writer.fileno(), reader.fileno(), None, CHUNK_BYTES):  # pyright: ignore[reportArgumentType]
-            pass
 
 
 def _copy_attributes(source: str, target: str, status: os.stat_result) -> None:
@@ -191,10 +184,14 @@ class Tree:
 
 
 def compare(old: Tree, new: Tree, layers: Sequence[str]) -> dict[str, Change]:
-    """Say what differs between two trees that have all but `layers` in common; folders are not listed."""
+    """Say what differs between two trees that have all but `layers` in common; folders are not listed.
+
+    Files of one size that together have more data than the budget of `contents` count as changed from there on.
+    """
     changes: dict[str, Change] = {}
-    for path in _candidates(old, new, layers):
-        change = _change(old, new, path)
+    budget = contents.Budget()
+    for path in sorted(_candidates(old, new, layers)):
+        change = _change(old, new, path, budget)
         if change is not None:
             changes[path] = change
     return changes
@@ -214,12 +211,12 @@ def _candidates(old: Tree, new: Tree, layers: Sequence[str]) -> set[str]:
     return found
 
 
-def _change(old: Tree, new: Tree, path: str) -> Change | None:
+def _change(old: Tree, new: Tree, path: str, budget: contents.Budget) -> Change | None:
     before, after = _unless_folder(old.status(path)), _unless_folder(new.status(path))
     if before is None or after is None:
         return None if before is after else "added" if before is None else "deleted"
     is_same = before.st_mode == after.st_mode and (
-        before.st_size == after.st_size and _has_same_content(old.full(path), new.full(path), before)
+        before.st_size == after.st_size and _has_same_content(old.full(path), new.full(path), before, budget)
     )
     return None if is_same else "changed"
 
@@ -228,15 +225,9 @@ def _unless_folder(status: os.stat_result | None) -> os.stat_result | None:
     return None if status is None or stat.S_ISDIR(status.st_mode) else status
 
 
-def _has_same_content(old: str, new: str, status: os.stat_result) -> bool:
+def _has_same_content(old: str, new: str, status: os.stat_result, budget: contents.Budget) -> bool:
     if stat.S_ISLNK(status.st_mode):
         return os.readlink(old) == os.readlink(new)
     if not stat.S_ISREG(status.st_mode):
         return True
-    with open(old, "rb", buffering=0) as one, open(new, "rb", buffering=0) as other:
-        while True:
-            chunk = one.read(CHUNK_BYTES)
-            if chunk != other.read(CHUNK_BYTES):
-                return False
-            if not chunk:
-                return True
+    return contents.is_same(old, new, budget)

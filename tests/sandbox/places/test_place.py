@@ -232,6 +232,16 @@ def test_a_diff_names_what_was_added_changed_and_deleted(do, place, sh):
     assert do(place.diff())["deep/er/f"] == "added"
 
 
+def test_holes_stay_holes_in_a_snapshot_under_a_writer_and_a_diff_sees_what_is_in_them(do, place, sh):
+    sh("truncate -s 6M sparse; printf x | dd of=sparse bs=1 seek=5000000 conv=notrunc; sleep 60 > /dev/null 2>&1 &")
+    first = do(place.snapshot())  # a copy, since something lives; the disk has 8 MB
+    sh("printf x | dd of=sparse bs=1 seek=5000000 conv=notrunc")
+    second = do(place.snapshot())
+    assert do(place.diff(first, second)) == {}
+    sh("printf y | dd of=sparse bs=1 seek=3000000 conv=notrunc")
+    assert do(place.diff(second)) == {"sparse": "changed"}
+
+
 def test_a_diff_follows_no_link(do, place, sh, tmp_path):
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret/f").write_text("s")
