@@ -20,22 +20,18 @@ their escape codes are what comes out).
 
 import asyncio
 import os
-import re
 import secrets
 import socket
-import struct
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox.inside.keeper import MAX_FDS
 from burnish.sandbox.keeper_link import KeeperLink
 from burnish.sandbox.place import Reply, ReplyEnding
+from burnish.sandbox.shell_reports import CHUNK_BYTES, Reports
+from burnish.sandbox.shell_text import ARGV, MARK, SETUP, shown, wrapped
 
-REPORT_FD: Final = 3
-CHUNK_BYTES: Final = 1 << 16
-SHOWN_BYTES: Final = 16_384
 PATIENCE_S: Final = 0.5
 """Between two attempts to end a command."""
 NUM_ATTEMPTS: Final = 10
@@ -43,17 +39,6 @@ DRAIN_S: Final = 0.5
 STARTING_S: Final = 10.0
 ENDING_S: Final = 5.0
 """From the end of bash's reports to its own."""
-ANSI: Final = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])")
-"""No escape code spans another ESC, so that each is looked at once: what a command prints may hold nothing else."""
-CODE: Final = re.compile(rb"\d{1,3}")
-ARGV: Final = ("bash", "--norc", "--noprofile", "--noediting", "-i")
-SETUP: Final = (
-    "PS1= PS2= PS0= PROMPT_COMMAND=; unset HISTFILE MAILCHECK; set +o history +H; "
-    "__burnish() { return $1; }; shopt -s expand_aliases\n"
-)
-MARK: Final = b"\x1e%s\x1e"
-PADDING: Final = " " * 4096
-"""Bash reads ahead, by 1024 bytes in 5.2: what lies so far behind a command is not in its memory while that runs."""
 
 
 class LocalShell:
@@ -115,19 +100,15 @@ class LocalShell:
             orders.close()
             reports.close()
             raise
-        self._orders, self._reports = orders, reports
+        self._orders = orders
         self._terminal, pidfd = answer.fds
-        self._pid = _pid_of(pidfd)
-        os.close(pidfd)
-        self._reported: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
         self._has_news = asyncio.Event()
-        self._parts = b""
+        self._reports = Reports(reports, _pid_of(pidfd), lambda: self._word, self._has_news.set)
+        os.close(pidfd)
         self._is_open = True
         self._last_code = 0
-        for fd in (self._terminal, reports.fileno()):
-            os.set_blocking(fd, False)
+        os.set_blocking(self._terminal, False)
         self._loop.add_reader(self._terminal, self._read_terminal)
-        self._loop.add_reader(reports.fileno(), self._read_reports)
         try:
             await self._loop.sock_sendall(_non_blocking(orders), SETUP.encode())
             await self._meet(STARTING_S)  # before that, a Ctrl-C would end bash itself
@@ -191,22 +172,14 @@ class LocalShell:
 
     def _let_go(self) -> None:
         self._is_open = False
-        for fd in (self._terminal, self._reports.fileno()):
-            self._loop.remove_reader(fd)
+        self._loop.remove_reader(self._terminal)
         os.close(self._terminal)
         self._orders.close()
         self._reports.close()
 
     def _wrapped(self, command: str) -> bytes:
-        enter = "{ __burnish_old=$OLDPWD; cd . 2>/dev/null; OLDPWD=$__burnish_old; unset __burnish_old; }; "
-        first = f"{enter if self._is_to_enter_again else ''}__burnish {self._last_code}; "
-        self._is_to_enter_again = False
-        word = self._word.decode()
-        return (
-            f"{first}eval {_quoted(command)} {REPORT_FD}>&- </dev/tty\n"
-            f"{PADDING}\n"
-            f"printf '%s\\0' {word} $? \"$PWD\" >&{REPORT_FD}; printf '\\036%s\\036' {word} >/dev/tty\n"
-        ).encode(errors="surrogateescape")
+        enters_again, self._is_to_enter_again = self._is_to_enter_again, False
+        return wrapped(command, self._word, self._last_code, enters_again=enters_again)
 
     async def _put(self, keys: bytes) -> None:
         """Press keys; a program that reads none of them may let them be lost."""
@@ -230,38 +203,6 @@ class LocalShell:
         del self._output[self._cap_bytes + 2 * CHUNK_BYTES :]
         self._has_news.set()
 
-    def _read_reports(self) -> None:
-        room = socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4 * MAX_FDS)
-        try:
-            text, ancillary, _, _ = self._reports.recvmsg(CHUNK_BYTES, room)
-        except BlockingIOError:
-            return
-        except OSError:
-            text, ancillary = b"", []
-        if not text:
-            self._loop.remove_reader(self._reports.fileno())
-            self._reported.put_nowait(None)
-            self._has_news.set()
-            return
-        sender = 0
-        for level, kind, data in ancillary:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
-                sender = struct.unpack("3i", data[:12])[0]
-            elif level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                for (fd,) in struct.iter_unpack("i", data[: len(data) // 4 * 4]):
-                    os.close(fd)
-        if sender == self._pid:
-            self._take_report(text)
-
-    def _take_report(self, text: bytes) -> None:
-        *parts, self._parts = (self._parts + text).split(b"\0")
-        self._parts = self._parts[-CHUNK_BYTES:]
-        for index, part in enumerate(parts):
-            if part == self._word and self._word and len(parts) > index + 2 and CODE.fullmatch(parts[index + 1]):
-                report = (int(parts[index + 1]), parts[index + 2].decode(errors="surrogateescape"))
-                self._reported.put_nowait(report)
-                self._has_news.set()
-
     async def _give(self, text: bytes, timeout_s: float) -> bool:
         """Hand bash what it is to do; whether it took it. One that something has stopped reads nothing."""
         with suppress(ConnectionError):  # a shell that was killed meanwhile is met by whoever waits for its report
@@ -281,7 +222,7 @@ class LocalShell:
         if stopped == "timed_out" and keeps_running and is_given:
             return self._reply("running", None)
         has_new_shell = stopped is not None and not await self._force()
-        report = None if has_new_shell else self._reported.get_nowait()
+        report = None if has_new_shell else self._reports.take()
         if has_new_shell:
             self._word = b""
             return self._reply(stopped or "shell_ended", None, has_new_shell=True)
@@ -300,7 +241,7 @@ class LocalShell:
         if not await self._force():
             self._word = b""
             return
-        report = self._reported.get_nowait()
+        report = self._reports.take()
         if report is None:
             await self._end()
             return
@@ -322,9 +263,9 @@ class LocalShell:
         self._word = secrets.token_hex(16).encode()
         has_met = await self._give(self._wrapped(":"), patience_s) and await self._wait(patience_s) is None
         if has_met:
-            report = self._reported.get_nowait()
+            report = self._reports.take()
             if report is None:
-                self._reported.put_nowait(None)
+                self._reports.note_end()
             else:
                 await self._drain()
         self._output[:] = kept
@@ -348,7 +289,7 @@ class LocalShell:
     async def _wait(self, timeout_s: float) -> ReplyEnding | None:
         """Wait for the end; what to stop the command for otherwise."""
         deadline = self._loop.time() + timeout_s
-        while self._reported.empty():
+        while not self._reports.has_any():
             if len(self._output) > self._cap_bytes:
                 return "over_output"
             left_s = deadline - self._loop.time()
@@ -364,15 +305,15 @@ class LocalShell:
         for attempt in range(NUM_ATTEMPTS):
             if attempt:
                 await self._link.ask("kill_foreground", task=self.number)
-            if self._reported.empty():
+            if not self._reports.has_any():
                 await self._put(b"\x03")
             self._has_news.clear()
             deadline = self._loop.time() + PATIENCE_S
-            while self._reported.empty() and self._loop.time() < deadline:
+            while not self._reports.has_any() and self._loop.time() < deadline:
                 self._has_news.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._has_news.wait(), deadline - self._loop.time())
-            if not self._reported.empty():
+            if self._reports.has_any():
                 return True
         number = self.number
         self._let_go()
@@ -395,27 +336,15 @@ class LocalShell:
 
     def _reply(self, ending: ReplyEnding, exit_code: int | None, has_new_shell: bool = False) -> Reply:
         since = bytes(self._output[self._num_shown :])
-        shown, was_truncated = _shortened(ANSI.sub(b"", since) if self._strips_ansi else since)
+        text, was_truncated = shown(since, strips_ansi=self._strips_ansi)
         return Reply(
-            output=shown.decode(errors="replace"),
+            output=text.decode(errors="replace"),
             exit_code=exit_code,
             cwd=self._cwd.encode(errors="surrogateescape").decode(errors="replace"),
             ending=ending,
             was_truncated=was_truncated,
             has_new_shell=has_new_shell,
         )
-
-
-def _shortened(text: bytes) -> tuple[bytes, bool]:
-    if len(text) <= SHOWN_BYTES:
-        return text, False
-    half = SHOWN_BYTES // 2
-    left_out = len(text) - 2 * half
-    return text[:half] + f"\n[... {left_out} bytes left out; page() has them ...]\n".encode() + text[-half:], True
-
-
-def _quoted(command: str) -> str:
-    return "'" + command.replace("'", "'\\''") + "'"
 
 
 def _non_blocking(link: socket.socket) -> socket.socket:

@@ -22,12 +22,12 @@ from pydantic import Field
 
 from burnish.core.config import Strict, validate
 from burnish.core.errors import SandboxError
-from burnish.core.types import Isolation, Json
+from burnish.core.types import Json
 from burnish.sandbox.backends import stewarded
 from burnish.sandbox.backends.inners import Inners
-from burnish.sandbox.backends.stewarded import Request, StewardPlace, refuse_unmet
-from burnish.sandbox.place import Guarantee, PlaceSpec
-from burnish.sandbox.types import Job, Outcome
+from burnish.sandbox.backends.one_inner_each import OneInnerEach
+from burnish.sandbox.backends.stewarded import Request
+from burnish.sandbox.place import Guarantee
 
 T = TypeVar("T")
 NAME: Final = "e2b"
@@ -51,12 +51,14 @@ class Config(Strict):
     vouched_for: list[Guarantee] = []
 
 
-def open_backend(options: Mapping[str, Json], num_workers: int) -> "E2bBackend":
+def open_backend(options: Mapping[str, Json], num_workers: int) -> OneInnerEach:
     """Open the backend; `SandboxError` says what is missing."""
     lacks = missing(options)
     if lacks:
         raise SandboxError(f"sandbox: backend {NAME!r} lacks {'; '.join(lacks)}")
-    return E2bBackend(validate(Config, options, f"options of backend {NAME!r}"), num_workers)
+    config = validate(Config, options, f"options of backend {NAME!r}")
+    guarantees = APART | frozenset(config.vouched_for)
+    return OneInnerEach(NAME, guarantees, num_workers, lambda known: _Inner(config, known), "make a template of it")
 
 
 def missing(options: Mapping[str, Json]) -> list[str]:
@@ -68,36 +70,6 @@ def missing(options: Mapping[str, Json]) -> list[str]:
     if not os.environ.get(config.api_key_env):
         lacks.append(f"a key of the service: set the environment variable {config.api_key_env}")
     return lacks
-
-
-class E2bBackend:
-    """Starts a sandbox of the service for each job and place."""
-
-    isolation: Isolation = NAME
-
-    def __init__(self, config: Config, num_workers: int) -> None:
-        self.guarantees: frozenset[Guarantee] = APART | frozenset(config.vouched_for)
-        self._config = config
-        self._inners = Inners(num_workers)
-
-    async def run(self, job: Job) -> Outcome:
-        """Run one job in a sandbox of its own."""
-        return await self._inners.run(job, self._open)
-
-    async def start(self, spec: PlaceSpec) -> StewardPlace:
-        """Start a place."""
-        refuse_unmet(NAME, self.guarantees, spec.needs)
-        if spec.rootfs is not None:
-            raise SandboxError(f"sandbox: backend {NAME!r} has no rootfs: make a template of it")
-        return await StewardPlace(self._open, spec).open()
-
-    async def stop(self) -> None:
-        """Kill every sandbox that was started."""
-        await self._inners.stop()
-
-    async def _open(self) -> "_Inner":
-        inner = _Inner(self._config, self._inners)
-        return await self._inners.started(inner, inner.start())
 
 
 class _Inner:

@@ -23,12 +23,12 @@ from pydantic import JsonValue, ValidationError, model_validator
 
 from burnish.core.config import Strict, validate
 from burnish.core.errors import ConfigError, SandboxError
-from burnish.core.types import Isolation, Json
+from burnish.core.types import Json
 from burnish.sandbox.backends import stewarded
 from burnish.sandbox.backends.inners import Inners
-from burnish.sandbox.backends.stewarded import Request, StewardPlace, refuse_unmet
-from burnish.sandbox.place import Guarantee, PlaceSpec
-from burnish.sandbox.types import Job, Outcome
+from burnish.sandbox.backends.one_inner_each import OneInnerEach
+from burnish.sandbox.backends.stewarded import Request
+from burnish.sandbox.place import Guarantee
 
 T = TypeVar("T")
 NAME: Final = "swerex"
@@ -55,14 +55,18 @@ class Config(Strict):
         return self
 
 
-def open_backend(options: Mapping[str, Json], num_workers: int) -> "SwerexBackend":
+def open_backend(options: Mapping[str, Json], num_workers: int) -> OneInnerEach:
     """Open the backend; `SandboxError` says what is missing."""
     lacks = missing(options)
     if lacks:
         raise SandboxError(f"sandbox: backend {NAME!r} lacks {'; '.join(lacks)}")
     config = validate(Config, options, f"options of backend {NAME!r}")
     _deployment(config)  # wrong settings are an error now
-    return SwerexBackend(config, num_workers)
+    apart = frozenset[Guarantee]() if config.deployment in ("local", "remote") else APART
+    guarantees = apart | frozenset(config.vouched_for)
+    return OneInnerEach(
+        NAME, guarantees, num_workers, lambda known: _Inner(config, known), "name an image in its settings"
+    )
 
 
 def missing(options: Mapping[str, Json]) -> list[str]:
@@ -90,37 +94,6 @@ def _deployment(config: Config) -> Any:
         raise ConfigError(f"options of backend {NAME!r}: settings of {config.deployment!r}: {error}") from error
     except ModuleNotFoundError as error:
         raise SandboxError(f"sandbox: SWE-ReX lacks {error.name} for {config.deployment!r}: pip install it") from error
-
-
-class SwerexBackend:
-    """Starts a deployment for each job and place."""
-
-    isolation: Isolation = NAME
-
-    def __init__(self, config: Config, num_workers: int) -> None:
-        apart = frozenset[Guarantee]() if config.deployment in ("local", "remote") else APART
-        self.guarantees: frozenset[Guarantee] = apart | frozenset(config.vouched_for)
-        self._config = config
-        self._inners = Inners(num_workers)
-
-    async def run(self, job: Job) -> Outcome:
-        """Run one job in a deployment of its own."""
-        return await self._inners.run(job, self._open)
-
-    async def start(self, spec: PlaceSpec) -> StewardPlace:
-        """Start a place."""
-        refuse_unmet(NAME, self.guarantees, spec.needs)
-        if spec.rootfs is not None:
-            raise SandboxError(f"sandbox: backend {NAME!r} has no rootfs: name an image in its settings")
-        return await StewardPlace(self._open, spec).open()
-
-    async def stop(self) -> None:
-        """Stop every deployment that was started."""
-        await self._inners.stop()
-
-    async def _open(self) -> "_Inner":
-        inner = _Inner(self._config, self._inners)
-        return await self._inners.started(inner, inner.start())
 
 
 class _Inner:

@@ -23,27 +23,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from burnish.sandbox.inside import census, files, kernel, layers, mounts, room, seccomp
+from burnish.sandbox.inside import census, files, freezing, kernel, layers, mounts, room, seccomp
+from burnish.sandbox.inside.children import Children
 
 READY: Final = b"ready"
 MAX_ORDER_BYTES: Final = 1 << 16
 MAX_FDS: Final = 8
 LOOK_EVERY_MS: Final = 25
-MAX_FROZEN: Final = 24
-SIGNALLING_S: Final = 1.0
 LONGEST_ERROR: Final = 1000  # an error names paths, which may be of any length; a message may not
 IN_ORDER: Final = "@"  # the order itself is in the first descriptor
-
-
-@dataclass(slots=True, kw_only=True)
-class Task:
-    """A child whose end the outside waits for."""
-
-    pid: int
-    pidfd: int
-    number: int
-    room: str
-    ran_out_of_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +55,9 @@ class Keeper:
         self._stores: set[str] = set()
         self._snapshots: dict[str, Snapshot] = {}
         self._num_snapshots = 0
-        self._tasks: dict[int, Task] = {}
-        self._terminals: dict[int, int] = {}
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
+        self._children = Children(self._poll, self._say)
 
     def serve(self) -> NoReturn:
         """Take orders until the outside hangs up."""
@@ -80,7 +67,7 @@ class Keeper:
             for fd, _ in ready:
                 if fd == self._control.fileno():
                     self._take_order()
-            self._reap()
+            self._children.reap()
             for each in self._rooms.values():
                 if each.is_watched:
                     self._look(each)
@@ -153,7 +140,7 @@ class Keeper:
             emptied.is_open = emptied.is_watched = False
             with contextlib.suppress(ProcessLookupError):  # the kernel's memory killer was there first
                 signal.pidfd_send_signal(emptied.holder_fd, signal.SIGKILL)
-                self._reap(until=emptied.holder)
+                self._children.reap(until=emptied.holder)
             for fd in (emptied.holder_fd, *emptied.fds.values()):
                 os.close(fd)
             emptied.fds = {}
@@ -183,12 +170,12 @@ class Keeper:
     def do_snapshot(self, *, name: str, idle: list[int], **_: object) -> dict[str, Any]:
         """Keep the tree: freeze its layer if nothing but idle shells lives, or copy it while all stand still."""
         kept = self._rooms[name]
-        idle_pids = {self._tasks[number].pid for number in idle if number in self._tasks}
-        is_quiet = len(kept.pids()) == len(idle_pids)
+        is_quiet = len(kept.pids()) == len(self._children.pids(idle))
         has_moved = False
         if os.listdir(kept.upper):
-            has_moved = is_quiet and self._freeze(kept)
-            chain = kept.chain if has_moved else [*kept.chain, self._copy_still(kept)]
+            has_moved = is_quiet and freezing.freeze(kept)
+            copied = [] if has_moved else [freezing.copy_still(kept, self._num_snapshots, self._children)]
+            chain = [*kept.chain, *copied]
         else:
             chain = kept.chain
         self._num_snapshots += 1
@@ -197,80 +184,6 @@ class Keeper:
         self._snapshots[key] = Snapshot(chain=list(chain), mode=mode, owner=name)
         return {"snapshot": key, "has_moved": has_moved}
 
-    def _freeze(self, kept: room.Room) -> bool:
-        old_live, old_work = kept.live, f"{kept.store}/w{kept.top}"
-        flags = kernel.MS_REMOUNT | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
-        try:
-            kernel.mount("none", old_live, None, flags)
-        except OSError:
-            return False  # somebody holds a file open for writing
-        mode, old_top = stat.S_IMODE(os.lstat(kept.upper).st_mode), kept.top
-        try:
-            room.lay(kept, self._shortened(kept, [*kept.chain, kept.upper]), mode)
-        except OSError:
-            kernel.mount("none", old_live, None, flags & ~kernel.MS_RDONLY)
-            raise
-        for kind in ("tmp", "shm"):
-            os.rename(f"{kept.store}/{kind}{old_top}", f"{kept.store}/{kind}{kept.top}")
-        room.swap_work(kept)
-        kernel.unmount(old_live)
-        os.rmdir(old_live)
-        with contextlib.suppress(OSError):  # still in use by whoever has its folder as its own
-            layers.remove(old_work, kept.store)
-        return True
-
-    def _shortened(self, kept: room.Room, chain: list[str]) -> list[str]:
-        frozen = [layer for layer in chain if layer.startswith("/store/")]
-        if len(frozen) <= MAX_FROZEN:
-            return chain
-        merged = f"{kept.store}/m{kept.top}"
-        try:
-            os.mkdir(merged)
-            layers.merge(frozen, merged)
-        except OSError:  # no space for it: a long chain is slower, not wrong
-            layers.remove(merged, kept.store)
-            return chain
-        return [*(layer for layer in chain if layer not in frozen), merged]
-
-    def _copy_still(self, kept: room.Room) -> str:
-        copied = f"{kept.store}/u{kept.top}c{self._num_snapshots}"
-        os.mkdir(copied)
-        self._signal_all(kept, signal.SIGSTOP)
-        try:
-            census.wait_for_standstill(kept)
-            layers.copy(kept.upper, copied)
-        except OSError:
-            layers.remove(copied, kept.store)
-            raise
-        finally:
-            self._signal_all(kept, signal.SIGCONT)
-        return copied
-
-    def _signal_all(self, target: room.Room, number: int) -> None:
-        """A child does it, from within; where room and keeper are one user, the room may stop that child."""
-        child = self._fork_into(target, lambda: os.kill(-1, number))
-        pidfd = os.pidfd_open(child)
-        try:
-            if not select.select([pidfd], [], [], SIGNALLING_S)[0]:
-                os.kill(child, signal.SIGKILL)
-        finally:
-            os.close(pidfd)
-        self._reap(until=child)
-
-    def _fork_into(self, target: room.Room, work: Callable[[], None]) -> int:
-        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        mounts.enter(target.fds["pid"], kernel.CLONE_NEWPID)
-        try:
-            child = os.fork()
-            if child == 0:
-                with contextlib.suppress(OSError):
-                    work()
-                os._exit(0)
-        finally:
-            mounts.enter(own, kernel.CLONE_NEWPID)
-            os.close(own)
-        return child
-
     def do_diff(self, *, number: int, fds: list[int], old: str | None, new: str | None, **_: object) -> None:
         """Compare two snapshots in a child; what it finds goes into the descriptor, as JSON."""
         before, after = self._snapshot(old).chain, self._snapshot(new).chain
@@ -278,11 +191,11 @@ class Keeper:
         if child == 0:
             code = 1
             try:
-                _compare(before, after, fds[0])
+                freezing.compare(before, after, fds[0])
                 code = 0
             finally:
                 os._exit(code)
-        self._follow(child, number, "")
+        self._children.follow(child, number, "")
 
     # What runs
 
@@ -292,7 +205,7 @@ class Keeper:
     ) -> None:  # fmt: skip
         """Start a command; its end is the answer."""
         order = room.Launch(argv=argv, cwd=cwd, env=env, cpu_s=cpu_s, fds=fds)
-        self._follow(room.launch(self._rooms[name], order, self._filter), number, name)
+        self._children.follow(room.launch(self._rooms[name], order, self._filter), number, name)
 
     def do_shell(
         self, *, number: int, fds: list[int], name: str, argv: list[str], cwd: str, env: dict[str, str], cpu_s: float,
@@ -305,8 +218,8 @@ class Keeper:
             room.prepare_terminal(near, rows, columns)
             stdio = [fds[0], near, near, *fds[1:]]
             order = room.Launch(argv=argv, cwd=cwd, env=env, cpu_s=cpu_s, fds=stdio, terminal=near)
-            task = self._follow(room.launch(opened, order, self._filter), number, name)
-            self._terminals[number] = os.dup(far)
+            task = self._children.follow(room.launch(opened, order, self._filter), number, name)
+            self._children.hold_terminal(number, far)
             self._say(number, {"started": True}, [far, task.pidfd])
         finally:
             os.close(far)
@@ -314,48 +227,12 @@ class Keeper:
 
     def do_kill(self, *, task: int, **_: object) -> dict[str, Any]:
         """Kill a command and all that descends from it or belongs to its session."""
-        found = self._tasks.get(task)
-        if found is not None:
-            census.kill_tree(found.pid)
+        self._children.kill(task)
         return {}
 
     def do_kill_foreground(self, *, task: int, **_: object) -> dict[str, Any]:
         """Kill the group that has a shell's terminal, unless it is the shell itself."""
-        found, far = self._tasks.get(task), self._terminals.get(task)
-        group = os.tcgetpgrp(far) if found is not None and far is not None else 0
-        is_other = found is not None and group > 1 and group != found.pid
-        if is_other:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
-        return {"killed": is_other}
-
-    def _follow(self, pid: int, number: int, name: str) -> Task:
-        task = Task(pid=pid, pidfd=os.pidfd_open(pid), number=number, room=name)
-        self._tasks[number] = task
-        self._poll.register(task.pidfd, select.POLLIN)
-        return task
-
-    def _reap(self, until: int = 0) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, 0 if until else os.WNOHANG)
-            except ChildProcessError:
-                return
-            self._note_end(pid, status)
-            if pid == until:
-                return
-
-    def _note_end(self, pid: int, status: int) -> None:
-        task = next((each for each in self._tasks.values() if each.pid == pid), None)
-        if task is None:
-            return
-        del self._tasks[task.number]
-        self._poll.unregister(task.pidfd)
-        os.close(task.pidfd)
-        if task.number in self._terminals:
-            os.close(self._terminals.pop(task.number))
-        code = os.waitstatus_to_exitcode(status)
-        self._say(task.number, {"code": code, "ran_out_of_memory": task.ran_out_of_memory})
+        return {"killed": self._children.kill_foreground(task)}
 
     def _look(self, watched: room.Room) -> None:
         pids = watched.pids()
@@ -372,8 +249,7 @@ class Keeper:
         with contextlib.suppress(OSError):
             fd = os.open(str(pid), os.O_RDONLY | os.O_DIRECTORY, dir_fd=watched.fds["proc"])
             try:
-                for task in self._tasks.values():
-                    task.ran_out_of_memory |= task.room == watched.name
+                self._children.note_out_of_memory(watched.name)
                 signal.pidfd_send_signal(fd, signal.SIGKILL)
             finally:
                 os.close(fd)
@@ -412,18 +288,3 @@ def serve(control: socket.socket, chain: list[str], in_user_mode: bool) -> NoRet
     keeper = Keeper(control, chain, in_user_mode)
     control.send(READY)
     keeper.serve()
-
-
-def _compare(before: list[str], after: list[str], found_fd: int) -> None:
-    """Mount both trees where nobody else sees them, compare, and write down what differs."""
-    kernel.unshare(kernel.CLONE_NEWNS)
-    kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
-    for chain, target in ((before, "/mnt"), (after, "/base")):
-        layers.mount_view([room.DRY[1], *chain], target)
-    num_common = 0
-    while num_common < min(len(before), len(after)) and before[num_common] == after[num_common]:
-        num_common += 1
-    differing = [*before[num_common:], *after[num_common:]]
-    changes = layers.compare(layers.Tree("/mnt"), layers.Tree("/base"), differing)
-    with open(found_fd, "w", encoding="utf-8", errors="surrogateescape") as file:
-        json.dump(changes, file)

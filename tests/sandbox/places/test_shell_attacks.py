@@ -10,7 +10,7 @@ from burnish.core.errors import SandboxError
 from burnish.sandbox import ResourceLimits
 from burnish.sandbox.local_place import LocalPlaces
 from burnish.sandbox.place import PlaceSpec, Reply
-from burnish.sandbox.shell import ANSI
+from burnish.sandbox.shell_text import ANSI
 
 
 @pytest.fixture(scope="module")

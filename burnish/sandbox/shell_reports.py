@@ -1,0 +1,89 @@
+"""Reports of a shell's bash: a socket that anything in the place may write to, and of which bash alone counts.
+
+The kernel says with each message which process sent it. A report counts if that is bash and if it begins with the word
+of the command that runs. Descriptors that come along are closed.
+"""
+
+import asyncio
+import os
+import re
+import socket
+import struct
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from burnish.sandbox.inside.keeper import MAX_FDS
+
+CHUNK_BYTES: Final = 1 << 16
+CODE: Final = re.compile(rb"\d{1,3}")
+
+
+class Report(NamedTuple):
+    """How a command ended, and in which folder bash is then."""
+
+    code: int
+    cwd: str
+
+
+class Reports:
+    """What bash has reported and nobody has taken yet; None: it will report nothing more."""
+
+    def __init__(
+        self, link: socket.socket, pid: int, word: Callable[[], bytes], on_news: Callable[[], None]
+    ) -> None:  # fmt: skip
+        """`word` gives that of the command that runs, empty if none does."""
+        self._loop = asyncio.get_running_loop()
+        self._link, self._pid, self._word, self._on_news = link, pid, word, on_news
+        self._parts = b""
+        self._taken: asyncio.Queue[Report | None] = asyncio.Queue()
+        link.setblocking(False)
+        self._loop.add_reader(link.fileno(), self._read)
+
+    def has_any(self) -> bool:
+        """Whether there is one to take."""
+        return not self._taken.empty()
+
+    def take(self) -> Report | None:
+        """Take the oldest one; there must be one."""
+        return self._taken.get_nowait()
+
+    def note_end(self) -> None:
+        """Say that nothing more comes, to whoever takes next."""
+        self._taken.put_nowait(None)
+
+    def close(self) -> None:
+        """Hear no more."""
+        self._loop.remove_reader(self._link.fileno())
+        self._link.close()
+
+    def _read(self) -> None:
+        room = socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4 * MAX_FDS)
+        try:
+            text, ancillary, _, _ = self._link.recvmsg(CHUNK_BYTES, room)
+        except BlockingIOError:
+            return
+        except OSError:
+            text, ancillary = b"", []
+        if not text:
+            self._loop.remove_reader(self._link.fileno())
+            self.note_end()
+            self._on_news()
+            return
+        sender = 0
+        for level, kind, data in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+                sender = struct.unpack("3i", data[:12])[0]
+            elif level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                for (fd,) in struct.iter_unpack("i", data[: len(data) // 4 * 4]):
+                    os.close(fd)
+        if sender == self._pid:
+            self._keep(text)
+
+    def _keep(self, text: bytes) -> None:
+        *parts, self._parts = (self._parts + text).split(b"\0")
+        self._parts = self._parts[-CHUNK_BYTES:]
+        word = self._word()
+        for index, part in enumerate(parts):
+            if word and part == word and len(parts) > index + 2 and CODE.fullmatch(parts[index + 1]):
+                self._taken.put_nowait(Report(int(parts[index + 1]), parts[index + 2].decode(errors="surrogateescape")))
+                self._on_news()
