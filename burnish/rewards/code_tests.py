@@ -115,7 +115,7 @@ def _is_compiled(name: str) -> bool:
 def check(suite: TestSuite) -> None:
     """Refuse a suite that cannot be judged; `ConfigError` says why."""
     if suite.framework == "pytest" and importlib.util.find_spec("pytest") is None:
-        raise ConfigError("tests of pytest need it installed: pip install pytest, or framework = 'unittest'")
+        raise ConfigError("tests of pytest need it: pip install 'burnish[verify]', or take framework = 'unittest'")
     if not suite.ids or len(set(suite.ids)) != len(suite.ids):
         raise ConfigError(f"a test suite names each expected id once; got {len(suite.ids)} ids, some twice or none")
     if not suite.modules:
