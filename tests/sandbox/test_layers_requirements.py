@@ -3,12 +3,15 @@
 import asyncio
 import hashlib
 import io
+import json
 import os
 import signal
 import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +72,61 @@ def test_the_same_content_is_built_once_and_other_content_is_another_layer(build
     other = build("tinypack==1.0", wheels=wheels)
     assert [first.was_cached, again.was_cached, other.was_cached] == [False, True, False]
     assert first.path == again.path != other.path and cache.is_intact(first)
+
+
+USES = """
+import asyncio, sys
+from pathlib import Path
+from burnish.sandbox.dependencies import cache
+
+async def fill(tree):
+    (tree / "data").write_bytes(bytes(1 << 20))
+    return False
+
+asyncio.run(cache.get(Path(sys.argv[1]), {"name": sys.argv[2]}, fill))
+print("got", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_that_got(layers: Path, name: str) -> Iterator[None]:
+    """Another process that got a layer of a megabyte, and lives during the block."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", USES, str(layers), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "got\n"
+        yield
+
+
+def kept(layers: Path) -> set[str]:
+    return {json.loads(path.read_text())["inputs"]["name"] for path in layers.glob("*/manifest.json")}
+
+
+def test_what_was_used_longest_ago_goes_and_never_what_is_in_use(tmp_path, monkeypatch):
+    layers = tmp_path / "layers"
+    for name in ("old", "older", "mine"):
+        with another_that_got(layers, name):
+            pass
+    with another_that_got(layers, "old"), another_that_got(layers, "theirs"):  # "old" is used again
+        assert kept(layers) == {"old", "older", "mine", "theirs"}
+        cache.trim(layers, 3 << 20)
+        assert kept(layers) == {"old", "mine", "theirs"}
+        cache.trim(layers, 0)
+        assert kept(layers) == {"old", "theirs"}
+
+    async def fill(tree: Path) -> bool:
+        (tree / "data").write_bytes(bytes(3 << 20))
+        return False
+
+    monkeypatch.setenv("BURNISH_LAYERS_MB", "2")
+    layer = asyncio.run(cache.get(layers, {"name": "large"}, fill))
+    assert kept(layers) == {"large"} and cache.is_intact(layer) and not list(layers.glob(".building-*"))
+    monkeypatch.setenv("BURNISH_LAYERS_MB", "2GB")
+    with pytest.raises(SandboxError, match="BURNISH_LAYERS_MB = '2GB'; expected a number of megabytes"):
+        asyncio.run(cache.get(layers, {"name": "other"}, fill))
 
 
 def test_a_hash_is_held_to(build, wheels):

@@ -6,14 +6,15 @@ A key is the hash of whatever decides the content. `$BURNISH_CACHE/layers` (else
     KEY/manifest.json  what it was made from, and hashes of its listing and of its content
     .lock-KEY          an empty file; whoever builds KEY holds a lock on it
     .building-KEY      a layer that is not whole yet, or one that is being removed
+    .uses              locks of those that use layers (`uses`)
 
 Decisions: the lock belongs to the process, so a builder that was killed holds none, and what it left is swept by
 the next build. A hit costs one walk: names, kinds, modes, sizes and times must be those of the manifest, else
-the layer is built anew. Contents are read again only by `is_intact`.
+the layer is built anew. Contents are read again only by `is_intact`. After a build, the layers that were used
+longest ago go until the rest have no more than `$BURNISH_LAYERS_MB` (20,000; 0: no limit); never one in use.
 
 Covered: builders in one process and in several; a kill at any moment. Not covered: work off the event loop (hashing
-blocks it: build before a run, not in one); a cache folder on a network filesystem without locks; a limit on the size
-of the cache: remove folders of it when nothing uses them.
+blocks it: build before a run, not in one); a cache folder on a network filesystem without locks.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -34,9 +36,11 @@ from pydantic import ValidationError
 from burnish.core.config import Strict
 from burnish.core.errors import SandboxError
 from burnish.core.types import sha256_json
+from burnish.sandbox.dependencies import uses
 
 FORMAT: Final = 1
 LOOK_EVERY_S: Final = 0.05
+MOST_MB: Final = 20_000
 Fill = Callable[[Path], Awaitable[bool]]
 """Writes a layer's tree; whether it stands for all of `/work`, so that the layers below it are not used."""
 
@@ -79,19 +83,61 @@ def default_cache() -> Path:
 
 async def get(cache: Path, inputs: Mapping[str, object], fill: Fill, env: Mapping[str, str] | None = None) -> Layer:
     """Give the layer for these inputs; `fill` writes its tree if it is not there. Two at once build it once."""
-    key = sha256_json({"format": FORMAT, **inputs})
+    key, most_bytes = sha256_json({"format": FORMAT, **inputs}), _most_mb() << 20
     try:
         cache.mkdir(parents=True, exist_ok=True)
+        uses.hold(cache, key)
         found = _find(cache, key, env or {})
         if found is not None:
             return found
         async with _locked(cache, key):
-            return _find(cache, key, env or {}) or await _build(cache, key, inputs, fill, env or {})
+            found = _find(cache, key, env or {}) or await _build(cache, key, inputs, fill, env or {})
+        if most_bytes:
+            trim(cache, most_bytes)
+        return found
     except OSError as error:
         raise SandboxError(
             f"layers: no layer could be made in {str(cache)!r}: {error}; "
             "if the folder is at fault, free space there or set BURNISH_CACHE to another"
         ) from error
+
+
+def trim(cache: Path, most_bytes: int) -> None:
+    """Remove the layers that were used longest ago, and are not in use, until the rest are no larger than this."""
+    sizes: dict[str, int] = {}
+    for folder in cache.iterdir():
+        manifest = _read_manifest(folder) if not folder.name.startswith(".") else None
+        if manifest is not None:
+            sizes[folder.name] = manifest.num_bytes
+    for key in sorted(sizes, key=lambda key: (cache / key).stat().st_mtime_ns):
+        if sum(sizes.values()) <= most_bytes:
+            return
+        if _remove_unused(cache, key):
+            del sizes[key]
+
+
+def _remove_unused(cache: Path, key: str) -> bool:
+    lock = _try_lock(cache, key)
+    if lock is None:
+        return False
+    try:
+        gone = cache / f".building-{key}"
+        with uses.unused(cache, key) as is_unused:
+            if is_unused:
+                (cache / key).rename(gone)
+        _remove(gone)
+        return is_unused
+    finally:
+        os.close(lock)
+
+
+def _most_mb() -> int:
+    text = os.environ.get("BURNISH_LAYERS_MB", str(MOST_MB))
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise SandboxError(
+            f"layers: BURNISH_LAYERS_MB = {text!r}; expected a number of megabytes, for example {MOST_MB}; 0: no limit"
+        )
+    return int(text)
 
 
 def is_intact(layer: Layer) -> bool:
@@ -144,6 +190,7 @@ def _find(cache: Path, key: str, env: Mapping[str, str]) -> Layer | None:
     tree = cache / key / "tree"
     if manifest is None or not tree.is_dir() or _listing_hash(tree) != manifest.listing:
         return None
+    os.utime(cache / key)  # when it was used last
     return _layer(tree, manifest, env, was_cached=True)
 
 
