@@ -15,12 +15,14 @@ import os
 import platform
 import sys
 import sysconfig
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final, Literal
 
-from burnish.sandbox import cgroups
+from burnish.sandbox import cgroups, subordinate
 from burnish.sandbox.inside import kernel
 from burnish.sandbox.inside.launch import CAP_SYS_ADMIN, Plan
+from burnish.sandbox.inside.user_maps import Ranges
 
 OLDEST_KERNEL: Final = (5, 9)  # close_range, proc with subset=pid
 NAMESPACES: Final = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
@@ -45,7 +47,11 @@ def lacks() -> list[str]:
 
 
 def next_job_uid() -> int:
-    """A uid that no other live job on this host has, from a range that nobody uses."""
+    """A uid that no other live job of this process has: on this host, or among the users set aside for the caller."""
+    if identity_mode() == "range":
+        ranges = _ranges()
+        assert ranges is not None
+        return 1 + (os.getpid() * 4096 + next(_job_numbers)) % ranges.count
     return FIRST_JOB_UID + (os.getpid() * 4096 + next(_job_numbers) % 4096) % NUM_JOB_UIDS
 
 
@@ -84,9 +90,19 @@ def _owns_job_uids() -> bool:
     return False
 
 
-def identity_mode() -> Literal["root", "user"]:
+@functools.cache
+def identity_mode() -> Literal["root", "user", "range"]:
     """How jobs are kept apart: by uids of their own, or by user namespaces alone."""
-    return "root" if has_admin() and _owns_job_uids() else "user"
+    if has_admin() and _owns_job_uids():
+        return "root"
+    return "user" if _ranges() is None else "range"
+
+
+def _ranges() -> Ranges | None:
+    """The users set aside for who calls; root has none, and may lack the right to map any."""
+    if os.getuid() == 0:
+        return None
+    return subordinate.usable((os.path.realpath(sys.executable), os.__file__, *_site_folders()))
 
 
 def plan(control_fd: int, preload: tuple[str, ...]) -> Plan:
@@ -94,8 +110,10 @@ def plan(control_fd: int, preload: tuple[str, ...]) -> Plan:
     sites = _site_folders()
     inside_sites = [f"/site/{i}" for i in range(len(sites))]
     interpreter = f"/python/bin/python{sysconfig.get_python_version()}"
+    mode, ranges = identity_mode(), _ranges()
     return Plan(
-        mode=identity_mode(),
+        mode=mode,
+        ranges=asdict(ranges) if ranges is not None else None,
         control_fd=control_fd,
         binds=[*_python_binds(interpreter), *_library_binds(), *zip(sites, inside_sites, strict=True)],
         links={name: os.readlink(f"/{name}") for name in ("lib", "lib64") if Path(f"/{name}").is_symlink()},

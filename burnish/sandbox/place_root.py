@@ -41,7 +41,7 @@ def plan(spec: PlaceSpec, control_fd: int) -> Plan:
     first = FIRST_UID + (os.getpid() * 2048 + 2 * next(_numbers) % 2048) % NUM_UIDS
     is_own = spec.rootfs is None
     return Plan(
-        mode=base.mode,
+        mode="root" if base.mode == "root" else "user",  # layers are the caller's files, so who changes them is too
         control_fd=control_fd,
         uids=(first, first + 1),
         layers=[str(layer.resolve()) for layer in spec.layers],

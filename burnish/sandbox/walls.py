@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnish.sandbox import cgroups, host
+from burnish.sandbox import cgroups, host, subordinate
 from burnish.sandbox.inside import landlock
 
 
@@ -82,10 +82,16 @@ def _uids() -> Layer:
     mode = host.identity_mode()
     states = {
         "root": "each job has a uid of its own",
+        "range": f"each job has a uid of its own, from the {_num_subordinate()} that /etc/subuid sets aside",
         "user": "each job has a user namespace, but the same uid outside",
     }
-    way = "" if mode != "user" else "run as root; a range from /etc/subuid is not used yet"
+    way = "" if mode != "user" else f"run as root, or: {subordinate.HOW}"
     return Layer(name="uid", is_active=mode != "user", state=states[mode], way=way)
+
+
+def _num_subordinate() -> int:
+    found = subordinate.ranges()
+    return 0 if found is None else found.count
 
 
 def _overlay() -> Layer:

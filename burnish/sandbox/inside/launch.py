@@ -13,9 +13,9 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
-from burnish.sandbox.inside import kernel
+from burnish.sandbox.inside import kernel, user_maps
 
 BUILD_AT: Final = "/sys"
 FOLDERS: Final = ("proc", "dev", "dev/shm", "etc", "tmp", "work", "scratch", "zygote")
@@ -36,7 +36,10 @@ SERVER_CAPABILITIES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What the root holds. `binds` are (outside, inside), all read-only; `mode` is root or user."""
+    """What the root holds. `binds` are (outside, inside), all read-only.
+
+    `mode`: `root`, or `user`, who is alone in a namespace, or `range`, who has `ranges` of other users in there.
+    """
 
     mode: str
     control_fd: int
@@ -46,13 +49,16 @@ class Plan:
     library_folder: str
     site_folders: list[str]
     preload: list[str]
+    ranges: dict[str, Any] | None = None
 
 
 def main() -> NoReturn:
     """Take the plan from the command line and carry it out."""
     plan = Plan(**json.loads(sys.argv[1]))
     if plan.mode == "user":
-        _become_root_of_own_users()
+        user_maps.become_root_of_one()
+    elif plan.ranges:
+        user_maps.become_root_of_range(user_maps.Ranges(**plan.ranges))
     kernel.unshare(kernel.NEW_PLACE)
     child = os.fork()
     if child:
@@ -64,14 +70,6 @@ def main() -> NoReturn:
     kernel.set_hostname(b"sandbox")
     kernel.keep_capabilities(SERVER_CAPABILITIES.__contains__)
     _become_server(plan)
-
-
-def _become_root_of_own_users() -> None:
-    uid, gid = os.getuid(), os.getgid()
-    kernel.unshare(kernel.CLONE_NEWUSER)
-    for name, text in (("setgroups", "deny"), ("gid_map", f"0 {gid} 1"), ("uid_map", f"0 {uid} 1")):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
 
 
 def _build_root(plan: Plan) -> None:
