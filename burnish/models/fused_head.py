@@ -81,7 +81,7 @@ class _HeadStats(torch.autograd.Function):
         expected_N_D = torch.empty_like(hidden_N_D) if keeps_expected else hidden_N_D.new_empty(0)
         for chunk in _chunks(num):
             logits_C_V = logits(head, hidden_N_D[chunk])
-            slopes_C_V = None if head.cap is None else 1 - (logits_C_V / head.cap).square_()
+            slopes_C_V = _slopes(head, logits_C_V)
             if slopes_C_V is not None:
                 slopes_N_K[chunk] = slopes_C_V.gather(-1, ids_N_K[chunk])
             raw_C = logits_C_V[:, 0] / head.temperature
@@ -100,30 +100,49 @@ class _HeadStats(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor):
-        hidden_N_D, weight_V_D, ids_N_K, lse_N, expected_N_D, slopes_N_K = ctx.saved_tensors
-        head: Head = ctx.head
-        grad_N_K = grads[0] / head.temperature
+        grad_N_K = grads[0] / ctx.head.temperature
         if ctx.keeps_expected:
-            chosen_N_D = torch.einsum("nk,nkd->nd", (grad_N_K * slopes_N_K).to(weight_V_D.dtype), weight_V_D[ids_N_K])
-            total_N = grad_N_K.sum(-1).to(weight_V_D.dtype)
-            return chosen_N_D.addcmul_(total_N[:, None], expected_N_D, value=-1), None, None, None, None, None
-        dhidden_N_D = torch.empty_like(hidden_N_D)
-        dweight_V_D = torch.zeros_like(weight_V_D, dtype=torch.float32)
-        dbias_V = None if head.bias_V is None else torch.zeros_like(head.bias_V, dtype=torch.float32)
-        for chunk in _chunks(len(hidden_N_D)):
-            logits_C_V = logits(head, hidden_N_D[chunk])
-            slopes_C_V = None if head.cap is None else 1 - (logits_C_V / head.cap).square_()
-            logits_C_V.div_(head.temperature).sub_(lse_N[chunk, None])
-            dlogits_C_V = logits_C_V.exp_().mul_(-grad_N_K[chunk].sum(-1, keepdim=True))
-            dlogits_C_V.scatter_add_(-1, ids_N_K[chunk], grad_N_K[chunk])
-            if slopes_C_V is not None:
-                dlogits_C_V.mul_(slopes_C_V)
-            rounded_C_V = dlogits_C_V.to(weight_V_D.dtype)
-            dhidden_N_D[chunk] = rounded_C_V @ weight_V_D
-            _add_product(dweight_V_D, rounded_C_V, hidden_N_D[chunk])
-            if dbias_V is not None:
-                dbias_V += dlogits_C_V.sum(0)
-        return dhidden_N_D, dweight_V_D.to(weight_V_D.dtype), dbias_V, None, None, None
+            return _gradient_of_hidden(ctx, grad_N_K), None, None, None, None, None
+        return (*_gradients_of_all(ctx, grad_N_K), None, None, None)
+
+
+def _gradient_of_hidden(ctx: Any, grad_N_K: Tensor) -> Tensor:
+    """From the expected rows that the forward pass kept."""
+    _, weight_V_D, ids_N_K, _, expected_N_D, slopes_N_K = ctx.saved_tensors
+    chosen_N_D = torch.einsum("nk,nkd->nd", (grad_N_K * slopes_N_K).to(weight_V_D.dtype), weight_V_D[ids_N_K])
+    total_N = grad_N_K.sum(-1).to(weight_V_D.dtype)
+    return chosen_N_D.addcmul_(total_N[:, None], expected_N_D, value=-1)
+
+
+def _gradients_of_all(ctx: Any, grad_N_K: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Of hidden states, weight and bias, from logits that are made again."""
+    hidden_N_D, weight_V_D, ids_N_K, lse_N, _, _ = ctx.saved_tensors
+    bias_V = ctx.head.bias_V
+    dhidden_N_D = torch.empty_like(hidden_N_D)
+    dweight_V_D = torch.zeros_like(weight_V_D, dtype=torch.float32)
+    dbias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
+    for chunk in _chunks(len(hidden_N_D)):
+        dlogits_C_V = _gradient_of_logits(ctx.head, hidden_N_D[chunk], ids_N_K[chunk], lse_N[chunk], grad_N_K[chunk])
+        rounded_C_V = dlogits_C_V.to(weight_V_D.dtype)
+        dhidden_N_D[chunk] = rounded_C_V @ weight_V_D
+        _add_product(dweight_V_D, rounded_C_V, hidden_N_D[chunk])
+        if dbias_V is not None:
+            dbias_V += dlogits_C_V.sum(0)
+    return dhidden_N_D, dweight_V_D.to(weight_V_D.dtype), dbias_V
+
+
+def _gradient_of_logits(head: Head, hidden_C_D: Tensor, ids_C_K: Tensor, lse_C: Tensor, grad_C_K: Tensor) -> Tensor:
+    """What comes from above, less its sum times the probabilities."""
+    logits_C_V = logits(head, hidden_C_D)
+    slopes_C_V = _slopes(head, logits_C_V)
+    p_C_V = logits_C_V.div_(head.temperature).sub_(lse_C[:, None]).exp_()
+    dlogits_C_V = p_C_V.mul_(-grad_C_K.sum(-1, keepdim=True)).scatter_add_(-1, ids_C_K, grad_C_K)
+    return dlogits_C_V if slopes_C_V is None else dlogits_C_V.mul_(slopes_C_V)
+
+
+def _slopes(head: Head, logits_C_V: Tensor) -> Tensor | None:
+    """By how much capped logits follow the products that they come from; None where they are the products."""
+    return None if head.cap is None else 1 - (logits_C_V / head.cap).square_()
 
 
 def _add_product(sum_V_D: Tensor, dlogits_C_V: Tensor, hidden_C_D: Tensor) -> None:

@@ -71,7 +71,7 @@ class _TreeAttention(torch.autograd.Function):
         shape = q_K_R_T_D.shape[:2]
         out_K_R_T_D = out_T_H_D.transpose(0, 1).unflatten(0, shape)
         grad_K_R_T_D = grads[0].unflatten(0, shape)
-        dq_H_T_D, dk_K_T_D, dv_K_T_D = (_zeros_token_major(x) for x in (q_H_T_D, k_K_T_D, v_K_T_D))
+        dq_H_T_D, dk_K_T_D, dv_K_T_D = (_empty_token_major(x) for x in (q_H_T_D, k_K_T_D, v_K_T_D))
         dq_K_R_T_D = dq_H_T_D.unflatten(0, shape)
         for piece in ctx.pieces:
             rows, keys = piece.queries, piece.keys
@@ -79,9 +79,9 @@ class _TreeAttention(torch.autograd.Function):
                 grad_K_R_T_D[:, :, rows], q_K_R_T_D[:, :, rows], k_K_R_T_D[:, :, keys], v_K_R_T_D[:, :, keys],
                 out_K_R_T_D[:, :, rows], lse_K_R_T[:, :, rows], 0.0, piece.is_causal, scale=ctx.scale,
             )  # fmt: skip
-            dq_K_R_T_D[:, :, rows] += dq_K_R_N_D
-            dk_K_T_D[:, keys] += dk_K_R_M_D.sum(1)
-            dv_K_T_D[:, keys] += dv_K_R_M_D.sum(1)
+            _put(dq_K_R_T_D[:, :, rows], dq_K_R_N_D, adds=not piece.is_causal)
+            _put(dk_K_T_D[:, keys], dk_K_R_M_D.sum(1), adds=not piece.is_causal)
+            _put(dv_K_T_D[:, keys], dv_K_R_M_D.sum(1), adds=not piece.is_causal)
         return dq_H_T_D, dk_K_T_D, dv_K_T_D, None, None
 
 
@@ -104,6 +104,14 @@ def _join(out_K_R_N_D: Tensor, lse_K_R_N: Tensor, part_K_R_N_D: Tensor, part_lse
     lse_K_R_N.copy_(joined_K_R_N)
 
 
-def _zeros_token_major(x_H_T_D: Tensor) -> Tensor:
-    """Zeros in the memory order of projections, `[T, H, D]`, so that the gradient needs no copy on its way back."""
-    return x_H_T_D.new_zeros(x_H_T_D.shape[1], x_H_T_D.shape[0], x_H_T_D.shape[2]).transpose(0, 1)
+def _put(into: Tensor, value: Tensor, *, adds: bool) -> None:
+    """The squares come first and meet each token once, so that only rectangles have something to add to."""
+    if adds:
+        into.add_(value)
+    else:
+        into.copy_(value)
+
+
+def _empty_token_major(x_H_T_D: Tensor) -> Tensor:
+    """Room in the memory order of projections, `[T, H, D]`, so that a gradient needs no copy on its way back."""
+    return x_H_T_D.new_empty(x_H_T_D.shape[1], x_H_T_D.shape[0], x_H_T_D.shape[2]).transpose(0, 1)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from burnish.models.fused_head import Head, head_stats, top_tokens
+from tests.models.largest import Largest
 
 N, D, V = 600, 8, 50
 IDS_N_K = torch.randint(V, (N, 3), generator=torch.Generator().manual_seed(1))
@@ -86,6 +87,18 @@ def test_a_frozen_head_makes_no_product_with_the_vocabulary_in_the_backward_pass
     with FlopCounterMode(display=False) as counter:
         logprobs_N_K.sum().backward()
     assert round(counter.get_total_flops() / one_product) == backward
+
+
+@pytest.mark.parametrize("head_trains", [False, True])
+def test_no_tensor_of_all_tokens_times_the_vocabulary_is_ever_made(head_trains: bool) -> None:
+    head = Head(torch.ones(500, D, requires_grad=head_trains))
+    largest = []
+    for num in (1000, 4000):
+        hidden_N_D = torch.ones(num, D, requires_grad=True)
+        with Largest() as seen:
+            head_stats(head, hidden_N_D, torch.zeros(num, 1, dtype=torch.long)).logprobs_N_K.sum().backward()
+        largest.append(seen.numel)
+    assert largest[0] == largest[1] < 1000 * 500
 
 
 MEMORY = """
