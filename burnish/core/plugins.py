@@ -16,11 +16,12 @@ from burnish.core.errors import ConfigError
 HOOKS = {
     "domains": "load",
     "objectives": "loss",
+    "preferences": "loss",
     "stages": "run",
     "engine": "open_engine",
     "backends": "open_backend",
 }
-FOLDERS = {"backends": "sandbox/backends"}
+FOLDERS = {"backends": "sandbox/backends", "preferences": "objectives/preferences"}
 """Where a kind lies that has no folder of its own name."""
 
 

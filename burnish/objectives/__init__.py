@@ -2,9 +2,10 @@
 
 A file defines a frozen `Config` dataclass with the paper's defaults, `loss(streams, config) -> Loss`, the
 paper's way of weighing tokens as `AGGREGATION` (a recipe may choose another), and, if it turns rewards into
-advantages, `advantages(rewards_G, config) -> Tensor`. A loss is a *sum* over tokens; the learner divides
-once by the global weight. Files without `loss` are parts: `ops`, `aggregation`, `kl`, `correction`, `gae`,
-`overlong`, `preference`.
+advantages, `advantages(rewards_G, config) -> Tensor`; what only a whole step of groups can do to them is
+`over_step(step, config) -> Tensor`. A loss is a *sum* over tokens; the learner divides once by the global
+weight. `DIALECTS` names the forms that other systems give to the same algorithm (`dialects`). Objectives of
+stored preferences are the files of `preferences/`. Files without `loss` are parts.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,8 @@ class Streams:
 
     `sequence_T` numbers the sequence that a token belongs to (0, 1, ... within this call; a sequence
     is never split over two calls). `weights_T` carries the choice of aggregation. `old_logprobs_T`
-    are the proximal policy's, `rollout_logprobs_T` the sampler's own.
+    are the proximal policy's, `rollout_logprobs_T` the sampler's own. In objectives of preferences the
+    sign of `advantages_T` tells the preferred replies from the others.
     """
 
     new_logprobs_T: Tensor

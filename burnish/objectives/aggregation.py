@@ -8,6 +8,7 @@ token_mean           every token counts alike (DAPO, https://arxiv.org/abs/2503.
 seq_mean_token_mean  every sequence counts alike (GRPO, https://arxiv.org/abs/2402.03300, eq. 3)
 seq_mean_token_sum   a sequence is one action (RLOO, https://arxiv.org/abs/2402.14740)
 sum_over_max_length  a sum over a constant (Dr. GRPO, https://arxiv.org/abs/2503.20783)
+pair_mean            every pair of replies counts alike (DPO, https://arxiv.org/abs/2305.18290, eq. 7)
 
 Ours: means are over all sequences of the batch where the papers average groups of one prompt first; these
 agree for the sequence means if groups have one size, and for `token_mean` DAPO's own code does as we do.
@@ -20,7 +21,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-Kind = Literal["token_mean", "seq_mean_token_mean", "seq_mean_token_sum", "sum_over_max_length"]
+Kind = Literal["token_mean", "seq_mean_token_mean", "seq_mean_token_sum", "sum_over_max_length", "pair_mean"]
 
 
 class Aggregate(NamedTuple):
@@ -32,7 +33,13 @@ class Aggregate(NamedTuple):
 
 def token_weight(kind: Kind, length: int) -> float:
     """The weight of each trained token in a sequence that has `length` of them."""
-    return 1 / length if kind == "seq_mean_token_mean" else 1.0
+    match kind:
+        case "seq_mean_token_mean":
+            return 1 / length
+        case "pair_mean":
+            return 1 / (2 * length)
+        case "token_mean" | "seq_mean_token_sum" | "sum_over_max_length":
+            return 1.0
 
 
 def sequence_weight(kind: Kind, length: int, max_length: int) -> float:
@@ -46,6 +53,8 @@ def sequence_weight(kind: Kind, length: int, max_length: int) -> float:
             return 1.0
         case "sum_over_max_length":
             return float(max_length)
+        case "pair_mean":
+            return 0.5
 
 
 def weigh(kind: Kind, lengths_B: Sequence[int], *, max_length: int, dtype: torch.dtype = torch.float32) -> Aggregate:

@@ -6,12 +6,14 @@ Understanding R1-Zero-Like Training, https://arxiv.org/abs/2503.20783, section 3
 Aggregation: `sum_over_max_length`.
 """
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from burnish.objectives import Loss, Streams, ops
 from burnish.objectives.aggregation import Kind
+from burnish.objectives.dialects import Dialect
 
 AGGREGATION: Kind = "sum_over_max_length"
 
@@ -22,6 +24,16 @@ class Config:
 
     clip_low: float = 0.2
     clip_high: float = 0.2
+    dual_clip: float = math.inf
+
+
+DIALECTS = {
+    "trl": Dialect(config=Config(), source="TRL 1.10, grpo_trainer.py, loss_type='dr_grpo', scale_rewards='none'"),
+    "verl": Dialect(
+        config=Config(dual_clip=3.0),
+        source="verl of 2026-08, loss_agg_mode='seq-mean-token-sum-norm', norm_adv_by_std_in_grpo=False",
+    ),
+}
 
 
 def advantages(rewards_G: Tensor, config: Config) -> Tensor:
@@ -31,5 +43,5 @@ def advantages(rewards_G: Tensor, config: Config) -> Tensor:
 
 def loss(s: Streams, config: Config) -> Loss:
     """Clipped surrogate, summed over tokens."""
-    ratio_T = ops.importance_ratio(s.new_logprobs_T, ops.required(s.old_logprobs_T, "old_logprobs_T"))
-    return ops.clipped_surrogate(s, ratio_T, config.clip_low, config.clip_high)
+    ratio_T = ops.importance_ratio(s.new_logprobs_T, ops.behaviour_logprobs(s, of_sampler=False))
+    return ops.clipped_surrogate(s, ratio_T, config.clip_low, config.clip_high, config.dual_clip)

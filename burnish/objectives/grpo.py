@@ -2,16 +2,19 @@
 
 DeepSeekMath, https://arxiv.org/abs/2402.03300, eq. 3. Ours: the KL term is `kl.penalty(s, "k3", 0.04)`, added
 by whoever wants it; the division by each reply's length is a choice of `weights_T`; the spread is the
-unbiased one plus 1e-6. `clip_high > clip_low` gives DAPO's clip-higher.
+unbiased one plus 1e-6. `clip_high > clip_low` gives DAPO's clip-higher; `dual_clip` is off (1912.09729 has 3).
+The dialect `offline` takes the ratio to whoever sampled, from stored log-probabilities; it needs no proximal policy.
 Aggregation: `seq_mean_token_mean`.
 """
 
+import math
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from burnish.objectives import Loss, Streams, ops
 from burnish.objectives.aggregation import Kind
+from burnish.objectives.dialects import Dialect
 
 AGGREGATION: Kind = "seq_mean_token_mean"
 
@@ -23,14 +26,33 @@ class Config:
     clip_low: float = 0.2
     clip_high: float = 0.2
     divide_by_std: bool = True
+    epsilon: float = 1e-6
+    dual_clip: float = math.inf
+    ratio_to_sampler: bool = False
+
+
+DIALECTS = {
+    "offline": Dialect(
+        config=Config(ratio_to_sampler=True),
+        source="off-policy GRPO, https://arxiv.org/abs/2505.22257: the surrogate on the behaviour's log-probabilities",
+    ),
+    "trl": Dialect(
+        config=Config(epsilon=1e-4), source="TRL 1.10, grpo_trainer.py, loss_type='grpo', scale_rewards='group'"
+    ),
+    "verl": Dialect(
+        config=Config(dual_clip=3.0),
+        source="verl of 2026-08, core_algos.compute_policy_loss_vanilla and actor.yaml",
+        aggregation="token_mean",
+    ),
+}
 
 
 def advantages(rewards_G: Tensor, config: Config) -> Tensor:
     """One advantage a reply: its reward against its siblings', in units of their spread."""
-    return ops.center(rewards_G, divide_by_std=config.divide_by_std)
+    return ops.center(rewards_G, divide_by_std=config.divide_by_std, epsilon=config.epsilon)
 
 
 def loss(s: Streams, config: Config) -> Loss:
     """Clipped surrogate, summed over tokens."""
-    ratio_T = ops.importance_ratio(s.new_logprobs_T, ops.required(s.old_logprobs_T, "old_logprobs_T"))
-    return ops.clipped_surrogate(s, ratio_T, config.clip_low, config.clip_high)
+    ratio_T = ops.importance_ratio(s.new_logprobs_T, ops.behaviour_logprobs(s, of_sampler=config.ratio_to_sampler))
+    return ops.clipped_surrogate(s, ratio_T, config.clip_low, config.clip_high, config.dual_clip)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from burnish.objectives import Loss, Streams, ops
 from burnish.objectives.aggregation import Kind
+from burnish.objectives.dialects import Dialect
 
 AGGREGATION: Kind = "seq_mean_token_mean"
 
@@ -21,11 +22,20 @@ class Config:
 
     clip_low: float = 3e-4
     clip_high: float = 4e-4
+    epsilon: float = 1e-6
+
+
+DIALECTS = {
+    "trl": Dialect(
+        config=Config(epsilon=1e-4),
+        source="TRL 1.10, paper_index.md: importance_sampling_level='sequence', loss_type='grpo'",
+    ),
+}
 
 
 def advantages(rewards_G: Tensor, config: Config) -> Tensor:
     """One advantage a reply: its reward against its siblings', in units of their spread."""
-    return ops.center(rewards_G, divide_by_std=True)
+    return ops.center(rewards_G, divide_by_std=True, epsilon=config.epsilon)
 
 
 def sequence_ratio(s: Streams) -> Tensor:

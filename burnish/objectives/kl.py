@@ -4,7 +4,7 @@ The estimators are Schulman's, http://joschu.net/blog/kl-approx.html; k3 is eq. 
 https://arxiv.org/abs/2402.03300. With x drawn from the policy itself, k1 and k3 estimate KL(policy || ref)
 without bias, k2 to second order. As a *loss* (differentiated through the log-probability alone) it is
 otherwise: k2 has the true gradient of KL(policy || ref), k3 has that of KL(ref || policy), and k1 has none
-in expectation, https://arxiv.org/abs/2506.09477. So k1 belongs in the reward, and `penalty` refuses it.
+in expectation, https://arxiv.org/abs/2506.09477. So k1 belongs in the reward (`in_reward`), and `penalty` refuses it.
 Not covered: importance weights for tokens that an older policy drew; full-vocabulary KL.
 """
 
@@ -32,6 +32,15 @@ def k3(new_logprobs_T: Tensor, ref_logprobs_T: Tensor) -> Tensor:
     """The log-ratio with a control variate: unbiased, never negative. For measurement, and GRPO's loss."""
     surplus_T = ref_logprobs_T - new_logprobs_T
     return torch.expm1(surplus_T.clamp(max=ops.LOG_RATIO_LIMIT)) - surplus_T
+
+
+def in_reward(logprobs_T: Tensor, ref_logprobs_T: Tensor) -> Tensor:
+    """KL of one reply, to be subtracted from its reward times a coefficient: k1 summed over its tokens, a constant.
+
+    RLOO, https://arxiv.org/abs/2402.14740, and InstructGPT, https://arxiv.org/abs/2203.02155, eq. 2. Its expectation
+    is the KL of whole replies, and its policy gradient that KL's gradient, effects on later tokens included.
+    """
+    return k1(logprobs_T, ref_logprobs_T).detach().sum()
 
 
 def penalty(s: Streams, kind: PenaltyKind, coefficient: float) -> Loss:

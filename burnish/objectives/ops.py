@@ -8,6 +8,8 @@ Covered: single groups of rewards, streams laid end to end. Not covered: log-pro
 infinite or NaN, even where the weight is zero.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -35,6 +37,13 @@ def center(rewards_G: Tensor, *, divide_by_std: bool, epsilon: float = 1e-6) -> 
 def importance_ratio(logprobs_T: Tensor, behaviour_logprobs_T: Tensor) -> Tensor:
     """How much likelier a token is under the first policy than under the second."""
     return (logprobs_T - behaviour_logprobs_T).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
+
+
+def behaviour_logprobs(s: Streams, *, of_sampler: bool) -> Tensor:
+    """The policy that a ratio is taken to: the sampler itself, or the proximal policy."""
+    if of_sampler:
+        return required(s.rollout_logprobs_T, "rollout_logprobs_T")
+    return required(s.old_logprobs_T, "old_logprobs_T")
 
 
 def truncated_importance(old_logprobs_T: Tensor, rollout_logprobs_T: Tensor, cap: float) -> Tensor:
@@ -67,18 +76,25 @@ def policy_gradient(s: Streams, scores_T: Tensor) -> Loss:
     )
 
 
-def clipped_surrogate(s: Streams, ratio_T: Tensor, clip_low: float, clip_high: float) -> Loss:
+def clipped_surrogate(
+    s: Streams, ratio_T: Tensor, clip_low: float, clip_high: float, dual_clip: float = math.inf
+) -> Loss:
     """Follow the advantage while the ratio is in [1 - clip_low, 1 + clip_high]; pessimistic outside.
 
-    `clip_fraction` counts the tokens that clipping robbed of their gradient, and `ratio` is 1 on policy.
+    `dual_clip` bounds the pessimism on bad tokens, https://arxiv.org/abs/1912.09729, eq. 5: their surrogate
+    is at least `dual_clip * advantage`. `clip_fraction` counts the tokens that clipping robbed of their
+    gradient, and `ratio` is 1 on policy.
     """
     advantages_T = required(s.advantages_T, "advantages_T")
     free_T = ratio_T * advantages_T
     clipped_T = ratio_T.clamp(1 - clip_low, 1 + clip_high) * advantages_T
+    floor_T = torch.where(advantages_T < 0, dual_clip * advantages_T, -math.inf)
+    pessimistic_T = torch.minimum(free_T, clipped_T)
+    was_clipped_T = (clipped_T < free_T) | (pessimistic_T < floor_T)
     return Loss(
-        total=-(torch.minimum(free_T, clipped_T) * s.weights_T).sum(),
+        total=-(torch.maximum(pessimistic_T, floor_T) * s.weights_T).sum(),
         metrics={
-            "clip_fraction": metric((clipped_T < free_T).to(ratio_T.dtype), s),
+            "clip_fraction": metric(was_clipped_T.to(ratio_T.dtype), s),
             "ratio": metric(ratio_T, s),
             "surprise": metric(-s.new_logprobs_T, s),
         },

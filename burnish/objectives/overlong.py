@@ -1,7 +1,9 @@
-"""The soft penalty on replies that near the length limit.
+"""What DAPO does about replies that are too long: a filter and a soft penalty.
 
-DAPO, https://arxiv.org/abs/2503.14476, eq. 13: 0 up to `max_length - cache`, then falling linearly to -1 at
-`max_length`. It is added to the reward, before advantages are taken.
+https://arxiv.org/abs/2503.14476, section 3.4. The penalty, eq. 13, is 0 up to `max_length - cache`, then falls linearly
+to -1 at `max_length`; it is added to the reward, before advantages are taken. The filter leaves replies that were
+cut off out of the loss; ours: they still count in their group's baseline, as in the authors' code. Both are
+options of stage `rl`, which masks and adds.
 """
 
 

@@ -10,6 +10,8 @@ from burnish.core.types import Trajectory
 from burnish.learner.packing import Row
 
 Advantages = Callable[[Tensor], Tensor]
+Change = Callable[[Trajectory], float]
+"""What to add to a member's score before it is compared."""
 
 
 class Group(NamedTuple):
@@ -35,11 +37,13 @@ class Group(NamedTuple):
         return len(set(self.rewards)) > 1
 
 
-def credit(groups: Sequence[Group], advantages: Advantages) -> list[Row]:
+def credit(groups: Sequence[Group], advantages: Advantages, change: Change = lambda member: 0.0) -> list[Row]:
     """One row a scored member, in order; siblings stay neighbours, so that they share their prompt."""
     rows: list[Row] = []
     for group in groups:
-        advantages_G = advantages(torch.tensor(group.rewards)).tolist()
+        changes = [change(member) for member in group.scored]
+        rewards = [reward + added for reward, added in zip(group.rewards, changes, strict=True)]
+        advantages_G = advantages(torch.tensor(rewards)).tolist()
         rows += [
             Row(token_ids=m.token_ids, was_sampled=m.was_sampled, advantage=advantage, rollout_logprobs=m.logprobs)
             for m, advantage in zip(group.scored, advantages_G, strict=True)

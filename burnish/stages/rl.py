@@ -8,33 +8,32 @@ error, because then nothing is being learned.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Self
+from itertools import chain, pairwise
+from typing import Any
 
 import torch
-from pydantic import Field, JsonValue, model_validator
-from torch import Tensor
 
-from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
 from burnish.data import trajectory_files
 from burnish.engine.types import SamplingParams
+from burnish.learner.batch import Batch
 from burnish.learner.packing import Row
-from burnish.learner.policy import Batch, LossFunction, OptimiserConfig, Policy
-from burnish.learner.schedule import Decay, learning_rate
+from burnish.learner.policy import LossFunction, Policy
 from burnish.objectives import aggregation as weighing
-from burnish.objectives.kl import PenaltyKind
+from burnish.objectives.dialects import Choice
 from burnish.rollout import invariants
 from burnish.rollout.attempts import NO_LIMIT
 from burnish.rollout.collect import Collector, StepRollouts
-from burnish.rollout.groups import Advantages, Group, credit
+from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Mixture
 from burnish.stages import training
 from burnish.stages.flight import flight_record
 from burnish.stages.progress import progress_bar
-from burnish.stages.rl_loss import Correction, advantages_of, compose, load_objective
+from burnish.stages.rl_config import Config
+from burnish.stages.rl_credit import ReferenceLogprobs, Shaping, credit_step
+from burnish.stages.rl_loss import advantages_of, compose, load_group_objective, multipliers_of, reads_sampler
 from burnish.stages.rl_metrics import step_metrics
 from burnish.stages.session import Session
 
@@ -44,64 +43,22 @@ _MISMATCH_LIMIT = {torch.float32: 1e-3, torch.bfloat16: 0.15}
 TRAINS = True
 
 
-class Config(Strict):
-    """Options of the stage."""
-
-    num_steps: int = Field(ge=1)
-    prompts_per_step: int = Field(8, ge=1)
-    group_size: int = Field(8, ge=2)
-    updates_per_step: int = Field(1, ge=1)
-    """A step's groups are split into that many updates; from the second on, the ratio moves and clips."""
-    max_draws_factor: float = Field(2.0, ge=1)
-    temperature: float = Field(1.0, gt=0)
-    max_new_tokens: int | None = Field(None, ge=1)
-    """Lowers the tasks' own limits."""
-    objective: str = "dapo"
-    """DAPO is GRPO with a mean over tokens, clip-higher and refill of groups without signal."""
-    objective_options: dict[str, JsonValue] = {}
-    aggregation: weighing.Kind | None = None
-    """How token losses become one number; None is the objective's own (its paper's)."""
-    correction: Correction = "tis"
-    kl_kind: PenaltyKind = "k2"
-    kl_coefficient: float = Field(0.0, ge=0)
-    """Pull towards the policy that the stage began with."""
-    learning_rate: float = Field(2e-4, gt=0)
-    num_warmup: int = Field(2, ge=0)
-    decay: Decay = "constant"
-    weight_decay: float = Field(0.0, ge=0)
-    max_grad_norm: float = Field(1.0, gt=0)
-    checkpoint_every: int = Field(5, ge=1)
-
-    @model_validator(mode="after")
-    def _options_fit(self) -> Self:
-        if self.updates_per_step > self.prompts_per_step:
-            raise ValueError("updates_per_step is larger than prompts_per_step; each update needs a group")
-        try:
-            objective, _ = load_objective(self.objective, self.objective_options)
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        if (self.aggregation or objective.AGGREGATION) == "sum_over_max_length" and self.max_new_tokens is None:
-            raise ValueError("aggregation 'sum_over_max_length' divides by max_new_tokens; set it")
-        return self
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
     """What was chosen before the loop."""
 
     collector: Collector
-    advantages: Advantages
+    choice: Choice
+    shaping: Shaping
     loss: LossFunction
     aggregate: weighing.Kind
-    reference_logprobs: Callable[[Sequence[Row]], list[Tensor] | None]
+    reference_logprobs: ReferenceLogprobs | None
 
 
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train by reinforcement; resumes after the last checkpoint, from the rollouts that are kept."""
     plan = _plan(session, config)
-    session.policy.reset_optimiser(
-        OptimiserConfig(weight_decay=config.weight_decay, max_grad_norm=config.max_grad_norm)
-    )
+    session.policy.reset_optimiser(config.optimiser_config())
     first = training.resume(session)
     if first:
         session.ledger.commit_steps(session.position, first - 1)
@@ -120,7 +77,9 @@ def run(session: Session, config: Config) -> dict[str, Any]:
 
 
 def _plan(session: Session, config: Config) -> _Plan:
-    objective, options = load_objective(config.objective, config.objective_options)
+    choice = load_group_objective(config.objective, config.objective_options)
+    reference = _reference(session.policy, config)
+    kl_in_reward = config.kl_coefficient if config.kl_in == "reward" else 0.0
     collector = Collector(
         means=session.means,
         ledger=session.ledger,
@@ -132,18 +91,27 @@ def _plan(session: Session, config: Config) -> _Plan:
     )
     return _Plan(
         collector=collector,
-        advantages=advantages_of(objective, options),
-        loss=compose(
-            objective, options, correct=config.correction, kl_kind=config.kl_kind, kl_coefficient=config.kl_coefficient
+        choice=choice,
+        shaping=Shaping(
+            overlong_cache=config.overlong_cache,
+            max_length=config.max_new_tokens or 0,
+            kl_coefficient=kl_in_reward,
+            reference=reference if kl_in_reward else None,
         ),
-        aggregate=config.aggregation or objective.AGGREGATION,
-        reference_logprobs=_reference(session.policy, config),
+        loss=compose(
+            choice,
+            multipliers=multipliers_of(config.used_correction(choice), config.correction_options),
+            kl_kind=config.kl_kind,
+            kl_coefficient=config.kl_coefficient - kl_in_reward,
+        ),
+        aggregate=config.aggregation or choice.aggregation,
+        reference_logprobs=None if kl_in_reward else reference,
     )
 
 
-def _reference(policy: Policy, config: Config) -> Callable[[Sequence[Row]], list[Tensor] | None]:
+def _reference(policy: Policy, config: Config) -> ReferenceLogprobs | None:
     if not config.kl_coefficient:
-        return lambda rows: None
+        return None
     beginning = policy.snapshot()
     return lambda rows: policy.logprobs(rows, config.temperature, within=policy.as_snapshot(beginning))
 
@@ -173,15 +141,15 @@ def _train(session: Session, config: Config, plan: _Plan, step: int, rollouts: S
     invariants.check_groups(
         rollouts.kept, version=policy.version, max_staleness=0, stop_ids=session.means.chat.stop_ids
     )
-    rate = learning_rate(
-        step, peak=config.learning_rate, num_warmup=config.num_warmup, num_steps=config.num_steps, decay=config.decay
-    )
+    rate = config.rate(step, config.num_steps)
     batches = _batches(session.policy, config, plan, rollouts.kept)
+    if not batches:
+        return {"tokens_trained": 0}
     sums: Counter[str] = Counter()
     for number, batch in enumerate(batches):
         update = policy.forward_backward(batch, plan.loss)
         if number == 0:
-            _check_first_update(session, update)
+            _check_first_update(session, update, is_to_sampler=reads_sampler(plan.choice))
         sums.update(update | {"grad_norm": policy.optim_step(rate)})
     means = {name: value / len(batches) for name, value in sums.items()}
     return means | {"learning_rate": rate, "tokens_trained": sum(row.num_trained for b in batches for row in b.rows)}
@@ -189,7 +157,10 @@ def _train(session: Session, config: Config, plan: _Plan, step: int, rollouts: S
 
 def _batches(policy: Policy, config: Config, plan: _Plan, groups: Sequence[Group]) -> list[Batch]:
     """Split the groups into updates; what must be measured before the first update is measured here."""
-    parts = [credit(part, plan.advantages) for part in _split(groups, config.updates_per_step)]
+    credited = credit_step(
+        groups, advantages_of(plan.choice), plan.choice, plan.shaping, filter_overlong=config.overlong_filter
+    )
+    parts = [list(chain.from_iterable(part)) for part in _split(credited, config.updates_per_step)]
     return [
         Batch(
             rows=rows,
@@ -197,20 +168,21 @@ def _batches(policy: Policy, config: Config, plan: _Plan, groups: Sequence[Group
             max_length=config.max_new_tokens or 1,
             temperature=config.temperature,
             old_logprobs=policy.logprobs(rows, config.temperature) if len(parts) > 1 else None,
-            ref_logprobs=plan.reference_logprobs(rows),
+            ref_logprobs=plan.reference_logprobs(rows) if plan.reference_logprobs else None,
         )
         for rows in parts
+        if rows  # all replies of a part may have been filtered
     ]
 
 
-def _split(groups: Sequence[Group], num_parts: int) -> list[Sequence[Group]]:
+def _split(groups: Sequence[list[Row]], num_parts: int) -> list[Sequence[list[Row]]]:
     bounds = [round(len(groups) * part / num_parts) for part in range(num_parts + 1)]
     return [groups[low:high] for low, high in pairwise(bounds) if high > low]
 
 
-def _check_first_update(session: Session, update: dict[str, float]) -> None:
+def _check_first_update(session: Session, update: dict[str, float], *, is_to_sampler: bool) -> None:
     invariants.check_mismatch(update["mismatch"], _MISMATCH_LIMIT[session.loaded.dtype])
-    if "ratio" in update:
+    if "ratio" in update and not is_to_sampler:
         invariants.check_ratio(update["ratio"])
 
 

@@ -1,56 +1,90 @@
 """The loss of the RL stage, composed once from what the recipe chooses: objective, correction, KL."""
 
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any, Literal
 
 from torch import Tensor
 
-from burnish.core import plugins
 from burnish.core.errors import ConfigError
 from burnish.learner.policy import LossFunction
 from burnish.objectives import Loss, Streams, correction, kl, ops
+from burnish.objectives.dialects import Choice, choose, with_options
 from burnish.rollout.groups import Advantages
 
-Correction = Literal["none", "tis", "icepop"]
+Correction = Literal[
+    "none", "tis", "icepop", "sequence_product", "sequence_geometric", "sequence_mask", "geometric_mask",
+    "geometric_mask_tis",
+]  # fmt: skip
+Multipliers = Callable[[Streams], Tensor]
 
-_MULTIPLIERS: dict[Correction, Callable[[Streams], Tensor]] = {"tis": correction.tis, "icepop": correction.icepop}
+_MULTIPLIERS: Mapping[Correction, Callable[..., Tensor]] = {
+    "tis": correction.tis,
+    "icepop": correction.icepop,
+    "sequence_product": correction.sequence_product,
+    "sequence_geometric": correction.sequence_geometric,
+    "sequence_mask": correction.sequence_mask,
+    "geometric_mask": correction.geometric_mask,
+    "geometric_mask_tis": correction.geometric_mask_tis,
+}
 
 
-def load_objective(name: str, options: dict[str, Any]) -> tuple[Any, Any]:
-    """An objective's module and its checked `Config`."""
-    module = plugins.load("objectives", name)
-    known = {field.name: type(field.default) for field in fields(module.Config)}
+def load_objective(name: str, options: Mapping[str, Any], *, kind: str = "objectives") -> Choice:
+    """An objective by name or `name@dialect`, with its options checked and on top."""
+    choice = choose(kind, name)
+    known = {field.name: type(field.default) for field in fields(choice.module.Config)}
     for key, value in options.items():
         if key not in known:
             raise ConfigError(f"objective {name!r} has no option {key!r}; it has: {', '.join(known) or 'none'}")
         is_number = type(value) in (int, float) and math.isfinite(value)
         if not (is_number if known[key] is float else type(value) is known[key]):
             raise ConfigError(f"objective {name!r}: {key!r} expects a {known[key].__name__}, got {value!r}")
-    if not hasattr(module, "advantages"):
+    return with_options(choice, options)
+
+
+def load_group_objective(name: str, options: Mapping[str, Any]) -> Choice:
+    """An objective that turns the rewards of a group into advantages."""
+    choice = load_objective(name, options)
+    if not hasattr(choice.module, "advantages"):
         raise ConfigError(
             f"objective {name!r} has no advantages of groups, so stage 'rl' cannot use it; choose for example 'grpo'"
         )
-    return module, module.Config(**options)
+    return choice
 
 
-def advantages_of(module: Any, config: Any) -> Advantages:
+def reads_sampler(choice: Choice) -> bool:
+    """Whether the objective takes its ratio to the sampler itself, so that nothing is left to correct."""
+    return bool(getattr(choice.config, "ratio_to_sampler", False))  # an option that few objectives have
+
+
+def advantages_of(choice: Choice) -> Advantages:
     """The objective's advantages as a function of a group's rewards."""
-    return lambda rewards_G: module.advantages(rewards_G, config)
+    return lambda rewards_G: choice.module.advantages(rewards_G, choice.config)
+
+
+def multipliers_of(name: Correction, options: Mapping[str, float]) -> Multipliers | None:
+    """The correction by name, with its options checked; None is no correction."""
+    function = _MULTIPLIERS.get(name)
+    known = [] if function is None else [key for key in inspect.signature(function).parameters if key != "s"]
+    for key in options:
+        if key not in known:
+            raise ConfigError(f"correction {name!r} has no option {key!r}; it has: {', '.join(known) or 'none'}")
+    return None if function is None else partial(function, **options)
 
 
 def compose(
-    module: Any, config: Any, *, correct: Correction, kl_kind: kl.PenaltyKind, kl_coefficient: float
+    choice: Choice, *, multipliers: Multipliers | None, kl_kind: kl.PenaltyKind, kl_coefficient: float
 ) -> LossFunction:
     """One function from streams to loss, which also measures how far the sampler is from the learner."""
-    multipliers = _MULTIPLIERS.get(correct)
 
     def corrected(s: Streams) -> Streams:
         return s if multipliers is None else correction.apply(s, multipliers(s))
 
     def plain(s: Streams) -> Loss:
-        return ops.add(module.loss(corrected(s), config), _mismatch(s))
+        return ops.add(choice.module.loss(corrected(s), choice.config), _mismatch(s))
 
     def with_kl(s: Streams) -> Loss:
         return ops.add(plain(s), kl.penalty(s, kl_kind, kl_coefficient))

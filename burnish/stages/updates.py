@@ -4,15 +4,14 @@ from pydantic import Field, field_validator
 
 from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
-from burnish.learner import optimiser
-from burnish.learner.optimiser import OptimiserConfig
+from burnish.learner.optimiser import Kind, OptimiserConfig, check
 from burnish.learner.schedule import Decay, learning_rate
 
 
 class Updates(Strict):
     """Optimiser, schedule, clipping, averaging."""
 
-    optimiser: optimiser.Kind = "adamw"
+    optimiser: Kind = "adamw"
     learning_rate: float = Field(1e-3, gt=0)
     num_warmup: int = Field(5, ge=0)
     decay: Decay = "linear"
@@ -25,9 +24,9 @@ class Updates(Strict):
 
     @field_validator("optimiser")
     @classmethod
-    def _optimiser_is_there(cls, kind: optimiser.Kind) -> optimiser.Kind:
+    def _optimiser_is_there(cls, kind: Kind) -> Kind:
         try:
-            optimiser.check(kind)
+            check(kind)
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return kind

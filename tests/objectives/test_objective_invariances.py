@@ -1,14 +1,34 @@
 """What must not change a loss, and what must."""
 
 from dataclasses import fields, replace
+from typing import get_args
 
 import pytest
 import torch
 
 from burnish.core import plugins
-from burnish.objectives import Streams, aggregation, correction, dapo, dr_grpo, grpo, kl, ops, reinforce, rloo
+from burnish.objectives import (
+    Streams,
+    aggregation,
+    awr,
+    correction,
+    dapo,
+    dr_grpo,
+    grpo,
+    kl,
+    maxrl,
+    oapl,
+    ops,
+    reinforce,
+    rloo,
+    step,
+)
 
 NAMES = plugins.names("objectives")
+CORRECTIONS = [
+    correction.tis, correction.icepop, correction.sequence_product, correction.sequence_geometric,
+    correction.sequence_mask, correction.geometric_mask, correction.geometric_mask_tis,
+]  # fmt: skip
 
 
 @pytest.fixture(params=NAMES)
@@ -31,7 +51,7 @@ def tokens(streams: Streams, order_T) -> Streams:
     return Streams(**{**chosen, "new_logprobs_T": chosen["new_logprobs_T"].requires_grad_()})
 
 
-@pytest.mark.parametrize("kind", ["token_mean", "seq_mean_token_mean", "seq_mean_token_sum", "sum_over_max_length"])
+@pytest.mark.parametrize("kind", get_args(aggregation.Kind))
 @pytest.mark.parametrize("split", [((0, 1), (2, 3)), ((0,), (1, 2), (3,)), ((0,), (1,), (2,), (3,))])
 def test_micro_batches_change_nothing(objective, kind, split, batch_of):
     whole = value_and_gradient(objective, [batch_of(kind)])
@@ -76,7 +96,7 @@ def test_sequence_numbers_may_have_gaps(objective, batch_of):
     )
 
 
-@pytest.mark.parametrize("module", [grpo, rloo, dr_grpo, dapo], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [grpo, rloo, dr_grpo, dapo, oapl, awr], ids=lambda module: module.__name__)
 def test_shifting_the_rewards_changes_no_advantage(module, rewards_G):
     shifted_G = module.advantages(rewards_G + 3.25, module.Config())
     torch.testing.assert_close(shifted_G, module.advantages(rewards_G, module.Config()))
@@ -99,13 +119,13 @@ def test_scaling_the_rewards_changes_advantages_unless_divided_by_their_spread(m
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("reward", [0.0, 1.0, 0.1, 1 / 3])
-@pytest.mark.parametrize("module", [grpo, rloo, dr_grpo, dapo], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [grpo, rloo, dr_grpo, dapo, maxrl, oapl, awr], ids=lambda module: module.__name__)
 def test_equal_rewards_give_exactly_no_advantage(module, reward, dtype):
     advantages_G = module.advantages(torch.full((7,), reward, dtype=dtype), module.Config())
     assert (advantages_G == 0).all()
 
 
-@pytest.mark.parametrize("module", [grpo, rloo, dr_grpo, dapo], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [grpo, rloo, dr_grpo, dapo, maxrl, oapl, awr], ids=lambda module: module.__name__)
 def test_a_group_of_one_is_refused(module):
     with pytest.raises(ValueError, match="at least two rewards to be its own baseline; got 1"):
         module.advantages(torch.ones(1), module.Config())
@@ -125,18 +145,14 @@ def test_correction_scales_the_policy_term_and_nothing_else(name, batch_of):
 def test_correction_carries_no_gradient(batch_of):
     streams, _ = batch_of()
     leaking = replace(streams, old_logprobs_T=streams.new_logprobs_T)
-    for multiply in (correction.tis, correction.icepop, correction.sequence_product, correction.sequence_geometric):
+    for multiply in CORRECTIONS:
         assert not multiply(leaking).requires_grad
-
-
-def test_sequence_correction_is_capped(batch_of):
-    assert correction.sequence_product(batch_of().streams, cap=1.5).max() == 1.5
 
 
 def test_where_sampler_and_trainer_agree_correction_is_one(batch_of):
     streams, _ = batch_of()
     agreeing = replace(streams, rollout_logprobs_T=streams.old_logprobs_T)
-    for multiply in (correction.tis, correction.icepop, correction.sequence_product, correction.sequence_geometric):
+    for multiply in CORRECTIONS:
         assert (multiply(agreeing) == 1).all()
 
 
@@ -149,7 +165,7 @@ def test_terms_add_up(batch_of):
 
 
 def test_the_ratio_is_one_and_nothing_is_clipped_on_policy(batch_of):
-    streams, global_weight = batch_of(aggregation.Kind.__args__[0])
+    streams, global_weight = batch_of("token_mean")
     on_policy = replace(streams, old_logprobs_T=streams.new_logprobs_T.detach())
     metrics = dapo.loss(on_policy, dapo.Config()).metrics
     assert metrics["ratio"] == global_weight
@@ -167,9 +183,28 @@ def test_a_sequence_of_padding_alone_changes_nothing(objective, batch_of):
     assert (streams.new_logprobs_T.grad[masked_T] == 0).all()
 
 
-def test_icepop_drops_tokens_on_both_sides_of_its_band(batch_of):
-    streams, _ = batch_of("token_mean", (1,))
-    ratio_T = torch.tensor([0.3, 6.0], dtype=torch.float64)
-    apart = replace(streams, rollout_logprobs_T=streams.old_logprobs_T - ratio_T.log())
-    assert correction.icepop(apart).tolist() == [0.0, 0.0]
-    torch.testing.assert_close(correction.icepop(apart, low=0.2, high=7.0), ratio_T)
+def test_levelling_a_step_is_invariant_to_the_order_of_its_replies():
+    """Ranks and micro-batches come after it; their order must not matter to it."""
+    taken = step.Step(torch.tensor([1.0, 0.0, 0.5, -2.0]), torch.tensor([3, 2, 4, 1]), torch.tensor([0, 0, 1, 1]))
+    order_B = torch.tensor([2, 0, 3, 1])
+    moved = step.Step(*(field[order_B] for field in taken))
+    for function in (step.whiten, step.over_spread, step.per_prompt):
+        torch.testing.assert_close(function(moved), function(taken)[order_B])
+
+
+def test_whitened_advantages_have_mean_0_and_spread_1_over_tokens():
+    taken = step.Step(torch.tensor([1.0, 0.0, 0.5, -2.0]), torch.tensor([3, 2, 4, 1]), torch.tensor([0, 0, 1, 1]))
+    whitened_T = step.whiten(taken).repeat_interleave(taken.lengths_B)
+    torch.testing.assert_close(whitened_T.mean(), torch.tensor(0.0), atol=1e-6, rtol=0)
+    torch.testing.assert_close(whitened_T.std(), torch.tensor(1.0))
+
+
+def test_under_a_prompt_mean_a_token_mean_is_the_mean_of_the_groups_token_means(batch_of):
+    streams, global_weight = batch_of("token_mean")
+    group_B = torch.tensor([0, 1, 1, 1])
+    advantages_B = torch.tensor([1.0, -0.5, 0.25, 2.0], dtype=torch.float64)
+    levelled_B = step.per_prompt(step.Step(advantages_B, torch.tensor([3, 2, 4, 1]), group_B))
+    total = reinforce.loss(replace(streams, advantages_T=levelled_B[streams.sequence_T]), reinforce.Config()).total
+    scores_T = -(advantages_B[streams.sequence_T] * streams.new_logprobs_T)
+    expected = (scores_T[:3].mean() + scores_T[3:].mean()) / 2
+    torch.testing.assert_close(total / global_weight, expected)

@@ -21,6 +21,19 @@ def test_table_gives_each_objective_its_defaults_and_aggregation(name):
         assert f"`{key}={value!r}`" in ROWS[name]
 
 
+@pytest.mark.parametrize("name", plugins.names("preferences"))
+def test_table_gives_each_preference_loss_its_defaults(name):
+    for key, value in dataclasses.asdict(plugins.load("preferences", name).Config()).items():
+        assert f"`{key}={value!r}`" in ROWS[name]
+
+
+@pytest.mark.parametrize("kind", ["objectives", "preferences"])
+def test_page_names_each_dialect(kind):
+    for name in plugins.names(kind):
+        for dialect in getattr(plugins.load(kind, name), "DIALECTS", {}):
+            assert f"`{name}@{dialect}`" in TEXT
+
+
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))
 def test_code_in_the_page_runs(code):
     exec(compile(code, "docs/objectives.md", "exec"), {})

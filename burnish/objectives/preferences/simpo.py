@@ -1,0 +1,31 @@
+"""SimPO: DPO on means a token, without a reference, beyond a margin.
+
+https://arxiv.org/abs/2405.14734, eq. 6. `gamma` is subtracted after the scaling by `beta`, as there.
+Aggregation: `pair_mean`.
+"""
+
+from dataclasses import dataclass
+
+from torch.nn.functional import logsigmoid
+
+from burnish.objectives import Loss, Streams, pairs
+from burnish.objectives.aggregation import Kind
+from burnish.objectives.preferences import Labels
+
+AGGREGATION: Kind = "pair_mean"
+NEEDS_REFERENCE = False
+LABELS: Labels = "pairs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Of the ranges that the paper searched."""
+
+    beta: float = 2.0
+    gamma: float = 0.5
+
+
+def loss(s: Streams, config: Config) -> Loss:
+    """Negative log-likelihood of the labels given the margin, summed over pairs."""
+    rewards = pairs.scaled(pairs.per_token(pairs.logprobs(s), pairs.lengths(s)), config.beta)
+    return pairs.total(-logsigmoid(pairs.margin(rewards) - config.gamma), rewards)

@@ -1,0 +1,83 @@
+"""Options of stage `rl`, and which of them contradict each other."""
+
+from typing import Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from burnish.core.errors import ConfigError
+from burnish.learner.schedule import Decay
+from burnish.objectives import aggregation as weighing
+from burnish.objectives.dialects import Choice
+from burnish.objectives.kl import PenaltyKind
+from burnish.stages.rl_loss import Correction, load_group_objective, multipliers_of, reads_sampler
+from burnish.stages.updates import Updates
+
+
+class Config(Updates):
+    """Options of the stage."""
+
+    num_steps: int = Field(ge=1)
+    prompts_per_step: int = Field(8, ge=1)
+    group_size: int = Field(8, ge=2)
+    updates_per_step: int = Field(1, ge=1)
+    """A step's groups are split into that many updates; from the second on, the ratio moves and clips."""
+    max_draws_factor: float = Field(2.0, ge=1)
+    temperature: float = Field(1.0, gt=0)
+    max_new_tokens: int | None = Field(None, ge=1)
+    """Lowers the tasks' own limits."""
+    objective: str = "dapo"
+    """DAPO is GRPO with a mean over tokens, clip-higher and refill of groups without signal. `NAME@DIALECT` is the
+    form that another system gives to it, for example `cispo@scalerl`."""
+    objective_options: dict[str, JsonValue] = {}
+    aggregation: weighing.Kind | None = None
+    """How token losses become one number; None is the objective's own (its paper's)."""
+    correction: Correction | None = None
+    """For a sampler that is not quite the learner; None is "tis", or "none" for objectives that see the sampler."""
+    correction_options: dict[str, float] = {}
+    overlong_filter: bool = False
+    """Replies that were cut off stay out of the loss."""
+    overlong_cache: int = Field(0, ge=0)
+    """From so many tokens before `max_new_tokens` on, replies lose reward; 0 is no penalty."""
+    kl_in: Literal["loss", "reward"] = "loss"
+    """In the reward it is k1, one number a reply."""
+    kl_kind: PenaltyKind = "k2"
+    kl_coefficient: float = Field(0.0, ge=0)
+    """Pull towards the policy that the stage began with."""
+    learning_rate: float = Field(2e-4, gt=0)
+    num_warmup: int = Field(2, ge=0)
+    decay: Decay = "constant"
+    checkpoint_every: int = Field(5, ge=1)
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        if self.updates_per_step > self.prompts_per_step:
+            raise ValueError("updates_per_step is larger than prompts_per_step; each update needs a group")
+        try:
+            choice = load_group_objective(self.objective, self.objective_options)
+            multipliers_of(self.used_correction(choice), self.correction_options)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        self._check_conflicts(choice)
+        return self
+
+    def _check_conflicts(self, choice: Choice) -> None:
+        if (self.aggregation or choice.aggregation) == "sum_over_max_length" and self.max_new_tokens is None:
+            raise ValueError("aggregation 'sum_over_max_length' divides by max_new_tokens; set it")
+        if self.aggregation == "pair_mean":
+            raise ValueError("aggregation 'pair_mean' is of pairs; choose for example 'token_mean'")
+        if self.overlong_cache and (self.max_new_tokens is None or self.overlong_cache > self.max_new_tokens):
+            raise ValueError(
+                f"overlong_cache ({self.overlong_cache}) counts back from max_new_tokens ({self.max_new_tokens}); "
+                "set max_new_tokens, and no smaller than it"
+            )
+        if reads_sampler(choice) and self.used_correction(choice) != "none":
+            raise ValueError(
+                f"objective {self.objective!r} takes its ratio to the sampler itself, so correction "
+                f"{self.correction!r} would count it twice; leave correction out"
+            )
+        if self.kl_in == "reward" and "kl_kind" in self.model_fields_set:
+            raise ValueError("kl_in 'reward' is always k1; leave kl_kind out, or set kl_in to 'loss'")
+
+    def used_correction(self, choice: Choice) -> Correction:
+        """The correction, where the recipe leaves it to the objective."""
+        return self.correction or ("none" if reads_sampler(choice) else "tis")

@@ -1,0 +1,85 @@
+"""From judged groups to rows that train: rewards are shaped, groups compared, the whole step levelled.
+
+The order is: score, less the overlong penalty, less KL to the reference (if it goes into the reward); advantages of
+each group; what the objective does over the whole step; and last, replies that were cut off leave the loss if
+they are filtered (they still counted in their group's baseline).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from burnish.core.types import Trajectory
+from burnish.learner.packing import Row
+from burnish.objectives import kl, overlong
+from burnish.objectives.dialects import Choice
+from burnish.objectives.step import Step
+from burnish.rollout.groups import Advantages, Group, credit
+
+ReferenceLogprobs = Callable[[Sequence[Row]], list[Tensor]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaping:
+    """What is taken from a reply's score; each part may be off."""
+
+    overlong_cache: int = 0
+    max_length: int = 0
+    kl_coefficient: float = 0.0
+    reference: ReferenceLogprobs | None = None
+
+    def taken(self, groups: Sequence[Group]) -> Mapping[tuple[str, int], float]:
+        """What to add to the score of each member that has any change."""
+        members = [member for group in groups for member in group.scored]
+        changes = {_key(member): self._overlong(member) for member in members}
+        if self.reference is not None:
+            rows = credit(groups, torch.zeros_like)
+            for member, row, ref_logprobs_T in zip(members, rows, self.reference(rows), strict=True):
+                changes[_key(member)] -= self.kl_coefficient * float(kl.in_reward(_sampled(row), ref_logprobs_T))
+        return changes
+
+    def _overlong(self, member: Trajectory) -> float:
+        if not self.overlong_cache:
+            return 0.0
+        return overlong.soft_penalty(member.num_sampled, max_length=self.max_length, cache=self.overlong_cache)
+
+
+def credit_step(
+    groups: Sequence[Group], advantages: Advantages, choice: Choice, shaping: Shaping, *, filter_overlong: bool
+) -> list[list[Row]]:
+    """One list of rows a group, in order; a group whose replies were all filtered has none."""
+    changes = shaping.taken(groups)
+    rows_P = [credit([group], advantages, lambda member: changes[_key(member)]) for group in groups]
+    if hasattr(choice.module, "over_step"):
+        rows_P = _over_step(rows_P, choice)
+    if filter_overlong:
+        rows_P = [
+            [row for row, member in zip(rows, group.scored, strict=True) if member.stop_reason != "length"]
+            for rows, group in zip(rows_P, groups, strict=True)
+        ]
+    return rows_P
+
+
+def _over_step(rows_P: Sequence[Sequence[Row]], choice: Choice) -> list[list[Row]]:
+    flat = [(number, row) for number, rows in enumerate(rows_P) for row in rows]
+    step = Step(
+        advantages_B=torch.tensor([row.advantage for _, row in flat]),
+        lengths_B=torch.tensor([row.num_trained for _, row in flat]),
+        group_B=torch.tensor([number for number, _ in flat]),
+    )
+    levelled: list[list[Row]] = [[] for _ in rows_P]
+    for (number, row), advantage in zip(flat, choice.module.over_step(step, choice.config).tolist(), strict=True):
+        levelled[number].append(replace(row, advantage=advantage))
+    return levelled
+
+
+def _sampled(row: Row) -> Tensor:
+    assert row.rollout_logprobs is not None
+    pairs = zip(row.rollout_logprobs, row.was_sampled, strict=True)
+    return torch.tensor([logprob for logprob, was_sampled in pairs if was_sampled])
+
+
+def _key(member: Trajectory) -> tuple[str, int]:
+    return member.group_id, member.member
