@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from burnish.commands.manners import STOPPED
-from burnish.runtime.interrupt import prompt_interrupt
+from burnish.runtime.interrupt import leave_now, prompt_interrupt
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def resumable(command: str) -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         typer.echo(message, err=True)
-        raise typer.Exit(STOPPED) from None
+        leave_now(STOPPED)
 
 
 def resume_command(path: Path, assignments: Sequence[str], runs: Path) -> str:

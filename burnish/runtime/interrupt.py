@@ -3,7 +3,8 @@
 Python raises KeyboardInterrupt only between bytecodes; a backward pass can take many seconds. The
 operating system's note of the signal reaches a second thread at once: it gives the main thread
 `grace_s` to stop in good order, then ends the process. A run can be resumed from any kill, and its
-sandboxes end when it does, so nothing is lost and nothing is left.
+sandboxes end when it does, so nothing is lost and nothing is left. Nor does a stopped run wait for the
+interpreter to take itself apart (`leave_now`): with torch and a model in it, that alone can take seconds.
 """
 
 import os
@@ -12,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 EXIT_CODE = 130
 
@@ -29,7 +31,7 @@ def prompt_interrupt(*, message: str, grace_s: float = 0.5) -> Iterator[None]:
         if signals and not has_ended.wait(grace_s):
             sys.stderr.write(message + "\n")
             sys.stderr.flush()
-            os._exit(EXIT_CODE)
+            os._exit(EXIT_CODE)  # not `leave_now`: the main thread may hold stdout
 
     previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     watcher = threading.Thread(target=watch, name="burnish-interrupt", daemon=True)
@@ -42,3 +44,10 @@ def prompt_interrupt(*, message: str, grace_s: float = 0.5) -> Iterator[None]:
         os.close(writer)
         watcher.join()
         os.close(reader)
+
+
+def leave_now(exit_code: int) -> NoReturn:
+    """End the process as it is, once its output is written; what must be closed has been closed."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)

@@ -57,3 +57,17 @@ def test_a_block_that_stops_by_itself_is_left_alone() -> None:
 
 def test_other_signals_are_none_of_its_business() -> None:
     assert signalled(OTHER, signal.SIGUSR1) == (0, "noted\nended\n", "")
+
+
+LEAVE = """
+import atexit, sys
+from burnish.runtime.interrupt import leave_now
+atexit.register(print, "taken apart")
+print("said")
+leave_now(7)
+"""
+
+
+def test_leaving_now_writes_what_was_said_and_takes_nothing_apart():
+    done = subprocess.run([sys.executable, "-c", LEAVE], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (7, "said\n")
