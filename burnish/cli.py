@@ -27,8 +27,10 @@ app = typer.Typer(
 )
 tasks_app = typer.Typer(help="Look at domains: their tasks, truths and graders.", no_args_is_help=True)
 sandbox_app = typer.Typer(help="What keeps code in that a model wrote.", no_args_is_help=True)
+template_app = typer.Typer(help="How conversations become token ids.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
 app.add_typer(sandbox_app, name="sandbox")
+app.add_typer(template_app, name="chat-template")
 
 RecipePath = Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file, for example recipes/quickstart.toml.")]
 Assignments = Annotated[
@@ -202,6 +204,18 @@ def tasks_check(
     from burnish.commands.check_domain import check_domain
 
     raise typer.Exit(check_domain(domain, n, seed, options or [], isolation, as_json=as_json))
+
+
+@template_app.command(name="check")
+@polite
+def chat_template_check(
+    model: Annotated[str, typer.Argument(help="A model folder, hub id, .gguf file or name such as starter.")],
+    as_json: AsJson = False,
+) -> None:
+    """Prove of a model's chat template what training needs: round trip, appending, ends, look-alikes, tools."""
+    from burnish.commands.chat_template import check_template
+
+    raise typer.Exit(check_template(model, as_json=as_json))
 
 
 @sandbox_app.command(name="doctor")

@@ -7,6 +7,8 @@ Covered: decoder-only text models. Not covered: quantised compute, weights split
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -50,14 +52,30 @@ def load(name: str, *, dtype: DtypeName = "auto", cache: Path | None = None) -> 
     folder = _folder(name, cache or gguf.default_cache())
     disable_progress_bar()  # reading a folder takes seconds; a conversion keeps its bar
     chosen = _dtype(dtype, torch.bfloat16 if _has_fast_bfloat16() else torch.float32)
-    try:
+    with _unreadable(f"model {name!r} from {str(folder)!r}"):
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             folder, dtype=chosen, attn_implementation=IMPLEMENTATION, local_files_only=True
         )
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
-        raise ConfigError(f"cannot load model {name!r} from {str(folder)!r}: {error}") from error
     return _ready(name, model, tokenizer, chosen, folder)
+
+
+def load_tokenizer(name: str, *, cache: Path | None = None) -> PreTrainedTokenizerBase:
+    """Load a model's tokenizer alone."""
+    if name == "tiny":
+        return tiny_tokenizer()
+    folder = _folder(name, cache or gguf.default_cache())
+    with _unreadable(f"the tokenizer of model {name!r} from {str(folder)!r}"):
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+@contextmanager
+def _unreadable(what: str) -> Iterator[None]:
+    """Turn the faults of files into a message."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+        raise ConfigError(f"cannot load {what}: {error}") from error
 
 
 def _ready(
