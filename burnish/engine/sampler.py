@@ -3,7 +3,7 @@
 The draw inverts the cumulative distribution, so that a row's token depends on its logits and its number alone,
 whatever else is in the batch. Sums run in double precision inside torch's cumulative sum and are kept in
 float32: probabilities below 6e-8 may be rounded away. Log-probabilities are of what is drawn from: after the
-filters, renormalised. Order: temperature, top-k, top-p, min-p.
+filters, renormalised. Order: temperature, top-k, top-p, min-p; what comes before is in `shaping`.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from burnish.engine.types import SamplingParams
+from burnish.engine.params import SamplingParams
 
 _MOST_NUCLEI = 1024  # top-p sorts this many candidates first, and all only where they do not hold enough mass
 
@@ -23,19 +23,52 @@ class Draw(NamedTuple):
     logprobs_B: Tensor
 
 
+class Top(NamedTuple):
+    """Per row: the most probable tokens in falling order, and their log-probabilities (-inf: never drawn)."""
+
+    token_ids_B_N: Tensor
+    logprobs_B_N: Tensor
+
+
+class _Candidates(NamedTuple):
+    """Weights of what may be drawn; candidate i is token i where there are no ids."""
+
+    weights_B_C: Tensor
+    ids_B_C: Tensor | None
+
+
 def draw(logits_B_V: Tensor, params: SamplingParams, uniforms_B: Tensor) -> Draw:
     """Draw with one set of parameters; `logits_B_V` is float32, `uniforms_B` lies in [0, 1)."""
     if params.temperature == 0:
         logprobs_B_V = torch.log_softmax(logits_B_V, dim=-1)
         token_ids_B = logits_B_V.argmax(-1)
         return Draw(token_ids_B, logprobs_B_V.gather(-1, token_ids_B[:, None])[:, 0])
+    weights_B_C, ids_B_C = _candidates(logits_B_V, params)
+    drawn = _invert(weights_B_C, uniforms_B)
+    if ids_B_C is None:
+        return drawn
+    return Draw(ids_B_C.gather(-1, drawn.token_ids_B[:, None])[:, 0], drawn.logprobs_B)
+
+
+def top(logits_B_V: Tensor, params: SamplingParams) -> Top:
+    """Name the `params.top_logprobs` most probable tokens of the distribution that `draw` draws from."""
+    if params.temperature == 0:
+        logprobs_B_N, token_ids_B_N = torch.log_softmax(logits_B_V, dim=-1).topk(params.top_logprobs)
+        return Top(token_ids_B_N, logprobs_B_N)
+    weights_B_C, ids_B_C = _candidates(logits_B_V, params)
+    weights_B_N, index_B_N = weights_B_C.topk(min(params.top_logprobs, weights_B_C.shape[-1]))
+    logprobs_B_N = (weights_B_N / weights_B_C.sum(-1, keepdim=True)).log()
+    return Top(index_B_N if ids_B_C is None else ids_B_C.gather(-1, index_B_N), logprobs_B_N)
+
+
+def _candidates(logits_B_V: Tensor, params: SamplingParams) -> _Candidates:
+    """Temperature and filters."""
     scaled_B_V = logits_B_V if params.temperature == 1 else logits_B_V / params.temperature
     probs_B_V = torch.softmax(scaled_B_V, dim=-1)
     if params.top_k == 0 and params.top_p >= 1:
-        return _invert(_at_least(probs_B_V, params.min_p), uniforms_B)
+        return _Candidates(_at_least(probs_B_V, params.min_p), None)
     sorted_B_C, ids_B_C = _largest(probs_B_V, params)
-    drawn = _invert(_at_least(_nucleus(sorted_B_C, params), params.min_p), uniforms_B)
-    return Draw(ids_B_C.gather(-1, drawn.token_ids_B[:, None])[:, 0], drawn.logprobs_B)
+    return _Candidates(_at_least(_nucleus(sorted_B_C, params), params.min_p), ids_B_C)
 
 
 def _largest(probs_B_V: Tensor, params: SamplingParams) -> tuple[Tensor, Tensor]:

@@ -4,34 +4,34 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from burnish.core.errors import BurnishError
 from burnish.core.types import Completion
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingParams:
-    """How to draw a token. Temperature 0 is greedy (its log-probabilities are of the unscaled softmax).
-
-    Order of the filters: temperature, then top-k, top-p, min-p, each on the renormalised rest.
-    `top_k=0`, `top_p=1` and `min_p=0` switch a filter off. A sample ends with the first stop string
-    in its text; the tokens that completed it are kept, the text is cut before it.
-    """
-
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-    max_new_tokens: int = 128
-    stop: tuple[str, ...] = ()
+from burnish.engine.params import SamplingParams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One prompt and how many samples of it; sample i draws with a generator seeded from (seed, i)."""
+    """One prompt and how many samples of it; sample i draws with a generator seeded from (seed, i).
+
+    With `prompt_logprobs`, completions say how probable the prompt's own tokens are, at temperature 1. `adapter`
+    names the LoRA adapter to sample with, one that the engine was given; None is the policy itself.
+    """
 
     prompt_ids: tuple[int, ...]
     seed: int
     num_samples: int = 1
     params: SamplingParams = field(default_factory=SamplingParams)
+    prompt_logprobs: bool = False
+    adapter: str | None = None
+
+
+class Sampled(NamedTuple):
+    """One more token of sample number `sample` of request number `request`."""
+
+    request: int
+    sample: int
+    token_id: int
+    logprob: float
 
 
 class Finished(NamedTuple):
@@ -40,6 +40,21 @@ class Finished(NamedTuple):
     request: int
     sample: int
     completion: Completion
+
+
+class Failed(NamedTuple):
+    """A sample cannot go on, and has ended without a completion."""
+
+    request: int
+    sample: int
+    error: BurnishError
+
+
+Event = Sampled | Finished | Failed
+
+
+class QueueFull(BurnishError):
+    """An engine takes no more requests for now: finish some, or send this one elsewhere."""
 
 
 class Engine(Protocol):
@@ -52,4 +67,25 @@ class Engine(Protocol):
 
     def sample(self, requests: Sequence[Request]) -> Iterator[Finished]:
         """Sample all requests; yield each sample as soon as it is finished."""
+        ...
+
+
+class LiveEngine(Engine, Protocol):
+    """An engine that takes requests while it runs, a step at a time: for chat and serving."""
+
+    @property
+    def num_waiting(self) -> int:
+        """How many requests were submitted and have not begun."""
+        ...
+
+    def submit(self, request: Request) -> int:
+        """Queue a request and return its number; `QueueFull` where too many wait, `ConfigError` if it cannot run."""
+        ...
+
+    def cancel(self, number: int) -> None:
+        """Stop all of a request's samples that are not finished; no events of them follow."""
+        ...
+
+    def step(self) -> list[Event]:
+        """Go on by one forward; returns what happened, in order, and nothing if there is nothing to do."""
         ...
