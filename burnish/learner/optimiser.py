@@ -5,12 +5,13 @@ muon        https://arxiv.org/abs/2502.16982 for the matrices of hidden layers; 
             go to AdamW, as its section 2 says. Updates are scaled to AdamW's size (its eq. 4), so that one learning
             rate serves both
 adamw_8bit  https://arxiv.org/abs/2110.02861, from torchao (extra `optim8bit`): moments in blocks of 256 take 2 bytes
-            a weight instead of 8. Runs on processors too, where its pieces are not compiled
+            a weight instead of 8. On processors its pieces are not compiled, which would take minutes
 
 A kind is a function from config and masters to optimisers; add one here. State is a list, one entry an optimiser.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -46,6 +47,8 @@ class Optimiser:
 
     def __init__(self, config: OptimiserConfig, masters: Mapping[str, nn.Parameter], matrices: frozenset[str]) -> None:
         self._parts = _KINDS[config.kind](config, masters, matrices)
+        on_processor = all(master.device.type == "cpu" for master in masters.values())
+        self._is_eager = config.kind == "adamw_8bit" and on_processor
 
     def step(self, learning_rate: float) -> None:
         """Move the masters by their gradients."""
@@ -55,7 +58,8 @@ class Optimiser:
                     group["lr"].fill_(learning_rate)
                 else:
                     group["lr"] = learning_rate
-            part.step()
+            with torch.compiler.set_stance("force_eager") if self._is_eager else nullcontext():
+                part.step()
 
     def state(self) -> list[dict[str, Any]]:
         """What a checkpoint keeps; where weights are held in shares, all ranks must ask."""
@@ -122,11 +126,10 @@ def _adamw_8bit(
     config: OptimiserConfig, masters: Mapping[str, nn.Parameter], _: frozenset[str]
 ) -> list[torch.optim.Optimizer]:
     check("adamw_8bit")
-    on_processor = all(master.device.type == "cpu" for master in masters.values())
     return [
         import_module("torchao.optim").AdamW8bit(
             list(masters.values()), lr=0.0, betas=(config.beta1, config.beta2), eps=config.epsilon,
-            weight_decay=config.weight_decay, compile_backend="eager" if on_processor else None,
+            weight_decay=config.weight_decay,
         )
     ]  # fmt: skip
 
