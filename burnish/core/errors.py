@@ -19,6 +19,10 @@ class SandboxError(BurnishError):
     """The sandbox itself failed: never the fault of the code that ran in it."""
 
 
+class EngineError(BurnishError):
+    """What samples failed, or a server that it asks: never the fault of the policy."""
+
+
 class InvariantError(BurnishError):
     """A guarantee that is checked while a run runs was broken; the run stops and says where to look."""
 

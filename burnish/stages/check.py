@@ -8,6 +8,7 @@ from burnish.core import plugins
 from burnish.core.config import Strict, validate
 from burnish.core.recipe import Recipe
 from burnish.core.seeds import derive
+from burnish.engine.opening import check_engine
 from burnish.models.load import check_name
 from burnish.rollout.mixture import Mixture, Source, held_out
 from burnish.stages.session import open_sources
@@ -23,7 +24,7 @@ class StagePlugin(NamedTuple):
 
 
 def open_stages(recipe: Recipe) -> list[StagePlugin]:
-    """The recipe's stages, each with its options and its place checked."""
+    """The recipe's stages, each with its options and its place checked; the engine must suit them."""
     opened: list[StagePlugin] = []
     for stage in recipe.stages:
         module = plugins.load("stages", stage["use"])
@@ -32,6 +33,7 @@ def open_stages(recipe: Recipe) -> list[StagePlugin]:
         if hasattr(module, "check_place"):
             module.check_place([plugin.module for plugin in opened])
         opened.append(StagePlugin(module, config))
+    check_engine(recipe.engine, trains=trains(opened))
     return opened
 
 
@@ -49,7 +51,6 @@ def prove_tasks(recipe: Recipe, stages: list[StagePlugin]) -> None:
 
 def check_recipe(recipe: Recipe) -> dict[str, Any]:
     """Return the resolved recipe, all defaults filled in; `ConfigError` at the first fault."""
-    plugins.load("engine", recipe.engine.use)
     check_name(recipe.model.name)
     opened = open_stages(recipe)
     sources = open_sources(recipe.tasks, recipe.sandbox, terminal(stderr=True))
