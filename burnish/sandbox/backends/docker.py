@@ -42,6 +42,7 @@ ROOTS: Final = {"/work": "/work", "/tmp": "/tmp", "/dev/shm": "/dev/shm"}
 SHARES: Final = {"/work": 5, "/tmp": 2, "/dev/shm": 1}
 """Of the disk, in eighths: one tmpfs cannot show up in three folders of a container."""
 NUM_PLACE_THREADS: Final = 16
+DEFAULT_ENGINE: Final = "unix:///var/run/docker.sock"
 CALL_S: Final = 60
 KEEP_ALIVE: Final = ("sleep", "2147483647")
 LABEL: Final = "burnish.sandbox"
@@ -78,14 +79,22 @@ def missing(options: Mapping[str, Json]) -> list[str]:
     from requests.exceptions import RequestException  # noqa: PLC0415 - comes with it
 
     try:
+        _knock(config.base_url or os.environ.get("DOCKER_HOST") or DEFAULT_ENGINE)
         client = _client(config)
         with contextlib.closing(client):
             client.images.get(config.image)
     except ImageNotFound:
         return [f"the image {config.image!r}: `docker pull {config.image}`"]
-    except (DockerException, RequestException) as error:
+    except (DockerException, RequestException, OSError) as error:
         return [f"a Docker or Podman engine that answers ({error}): start one, or say where in the option base_url"]
     return []
+
+
+def _knock(engine: str) -> None:
+    """Meet an engine's socket; the package leaves its own open where nobody listens."""
+    if engine.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as knocking:
+            knocking.connect(engine.removeprefix("unix://"))
 
 
 def _client(config: Config) -> Any:
@@ -178,10 +187,12 @@ class _Inner:
         command = stewarded.once_command(self._config.python)
         exec_id = api.exec_create(self._container.id, command, stdin=True, user=self._config.user)["Id"]
         stream = api.exec_start(exec_id, socket=True)
+        raw: socket.socket = cast(Any, stream)._sock if isinstance(stream, socket.SocketIO) else stream
         try:
-            text, ending = _converse(stream, stewarded.once_request(request), deadline, stewarded.once_cap(cap_bytes))
+            text, ending = _converse(raw, stewarded.once_request(request), deadline, stewarded.once_cap(cap_bytes))
         finally:
             stream.close()
+            raw.close()
             with contextlib.suppress(AttributeError, ValueError):  # urllib3 flushes what is closed already
                 stream._response.close()  # which holds the connection open otherwise
         if self._stopped:
@@ -247,9 +258,8 @@ def _told(work: Callable[[], T]) -> T:
         raise SandboxError(f"sandbox: the container engine failed: {error}") from error
 
 
-def _converse(stream: Any, request: bytes, deadline: float, cap_bytes: int) -> tuple[bytes, Ending | None]:
+def _converse(raw: socket.socket, request: bytes, deadline: float, cap_bytes: int) -> tuple[bytes, Ending | None]:
     """Send a request and read what stdout answers, to its end; or why not."""
-    raw: socket.socket = cast(Any, stream)._sock if isinstance(stream, socket.SocketIO) else stream
     text = bytearray()
     try:
         _set_deadline(raw, deadline)

@@ -124,8 +124,8 @@ class _Client:
         with contextlib.closing(self._connection(wait_s)) as connection:
             try:
                 connection.request(method, path, body.model_dump_json().encode() if body else None, self._headers)
-                response = connection.getresponse()
-                content = response.read(MOST_BYTES)
+                with connection.getresponse() as response:
+                    content = response.read(MOST_BYTES)
             except (OSError, http.client.HTTPException) as error:
                 raise SandboxError(f"sandbox: the server at {self._host}:{self._port} failed: {error!r}") from error
         if response.status == 503:

@@ -2,6 +2,7 @@
 executed as a child process. It proves the conversation and the options; that a real engine isolates, it cannot."""
 
 import asyncio
+import gc
 import json
 import re
 import socketserver
@@ -9,6 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
@@ -170,3 +172,11 @@ def test_an_engine_that_does_not_answer_and_an_image_that_is_not_there_are_said_
     assert "engine that answers" in absent[0] and "base_url" in absent[0]
     unknown = docker.missing({"base_url": f"unix://{engine.server_address}", "image": "nosuch:1"})
     assert unknown == ["the image 'nosuch:1': `docker pull nosuch:1`"]
+
+
+def test_an_engine_that_is_not_there_leaves_no_socket_open():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        docker.missing({"base_url": "unix:///no/such/engine.sock"})
+        gc.collect()
+    assert [str(one.message) for one in caught if one.category is ResourceWarning] == []

@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -49,10 +50,17 @@ def token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BURNISH_SANDBOX_TOKEN", TOKEN)
 
 
-def ask(url: str, method: str, path: str, body: bytes = b"", token: str = TOKEN) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
-    connection.request(method, path, body, {"Authorization": f"Bearer {token}"})
-    return connection.getresponse()
+class Answer(NamedTuple):
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+
+def ask(url: str, method: str, path: str, body: bytes = b"", token: str = TOKEN) -> Answer:
+    with closing(http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)) as connection:
+        connection.request(method, path, body, {"Authorization": f"Bearer {token}"})
+        with connection.getresponse() as response:
+            return Answer(response.status, response.headers, response.read())
 
 
 def with_remote(url, work, **options):
@@ -107,7 +115,7 @@ def test_a_wrong_token_is_a_plain_message(address, monkeypatch):
 
 def test_a_body_that_is_no_job_is_refused_and_says_where(address):
     response = ask(address, "POST", "/v1/jobs", b'{"source": 1}')
-    assert response.status == 400 and "source" in json.loads(response.read())["error"]
+    assert response.status == 400 and "source" in json.loads(response.body)["error"]
 
 
 def test_a_full_server_says_when_to_ask_again_and_the_client_does(address):
@@ -135,7 +143,7 @@ def test_a_client_that_waits_no_longer_is_told_that_the_server_is_full(address):
 
 def test_a_place_that_is_not_there_is_a_plain_message(address):
     response = ask(address, "POST", "/v1/places/none/heartbeat")
-    assert response.status == 404 and "no place 'none'" in json.loads(response.read())["error"]
+    assert response.status == 404 and "no place 'none'" in json.loads(response.body)["error"]
 
 
 def test_a_server_that_does_not_answer_is_a_plain_message():
