@@ -82,9 +82,10 @@ def checkpoint_activations(model: PreTrainedModel) -> None:
             f"model type {model.config.model_type!r} cannot run its layers again; "
             "set learner.checkpoint_activations to false"
         )
+    run_again = partial(checkpoint, use_reentrant=False)
     for layer in layers:
         layer.gradient_checkpointing = True
-        layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)
+        layer._gradient_checkpointing_func = run_again  # pyright: ignore[reportArgumentType]  # it is no module
         layer.training = True  # of the layer alone, which asks for it; dropout below it stays off
 
 
