@@ -84,14 +84,14 @@ class _Matching:
 
     def shape(self, logits_V: Tensor) -> None:
         bits = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
-        can_follow_V = np.unpackbits(bits, count=self._vocab_size, bitorder="little").astype(bool)
-        if self._matcher.is_error() or not can_follow_V.any():
+        if self._matcher.is_error() or not bits.any():
             raise DeadEnd(
                 f"the sample cannot go on after {self._num_accepted} tokens under the {_title(self._constraint)}: "
                 f"{_first_line(self._matcher.get_error()) or 'no token of the model continues it'}; "
                 "loosen the constraint, or spell it in characters that the model's tokens have"
             )
-        logits_V.masked_fill_(~torch.from_numpy(can_follow_V).to(logits_V.device), -torch.inf)
+        is_barred_V = np.unpackbits(~bits, count=self._vocab_size, bitorder="little").view(np.bool_)
+        logits_V.masked_fill_(torch.from_numpy(is_barred_V).to(logits_V.device), -torch.inf)
 
     def accept(self, token_id: int) -> None:
         if not self._matcher.consume_token(token_id):

@@ -132,22 +132,27 @@ class _Chain:
 
 
 class _Penalties:
-    """What was said becomes less probable."""
+    """What was said becomes less probable: the ids that were, and how often each was sampled."""
 
     def __init__(self, params: SamplingParams, prompt_ids: Sequence[int]) -> None:
         self._params = params
-        self._num_sampled = dict.fromkeys(prompt_ids, 0)
+        self._place = {token_id: place for place, token_id in enumerate(dict.fromkeys(prompt_ids))}
+        self._ids_N = torch.tensor(list(self._place), dtype=torch.long)
+        self._counts_N = torch.zeros(len(self._place))
 
     def shape(self, logits_V: Tensor) -> None:
         p = self._params
-        ids_N = torch.tensor(list(self._num_sampled), dtype=torch.long, device=logits_V.device)
-        counts_N = torch.tensor(list(self._num_sampled.values()), dtype=torch.float32, device=logits_V.device)
+        ids_N, counts_N = self._ids_N.to(logits_V.device), self._counts_N.to(logits_V.device)
         said_N = logits_V[ids_N]
         said_N = torch.where(said_N > 0, said_N / p.repetition_penalty, said_N * p.repetition_penalty)
         logits_V[ids_N] = said_N - p.frequency_penalty * counts_N - p.presence_penalty * (counts_N > 0)
 
     def accept(self, token_id: int) -> None:
-        self._num_sampled[token_id] = self._num_sampled.get(token_id, 0) + 1
+        place = self._place.setdefault(token_id, len(self._place))
+        if place == len(self._ids_N):
+            self._ids_N = torch.cat([self._ids_N, torch.tensor([token_id])])
+            self._counts_N = torch.cat([self._counts_N, torch.zeros(1)])
+        self._counts_N[place] += 1
 
 
 class _Fixed:
