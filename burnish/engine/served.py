@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from transformers import PreTrainedModel
 
@@ -71,6 +71,9 @@ class Place:
     close: Callable[[], None] = lambda: None
 
 
+_Told: TypeAlias = "queue.SimpleQueue[tuple[_Sample, Event | BaseException]]"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Sample:
     """One sample that was asked for, and who hears of it."""
@@ -80,7 +83,7 @@ class _Sample:
     request: Request
     stamp: Stamp
     lifeline: Lifeline
-    events: "queue.SimpleQueue[tuple[_Sample, Event | BaseException]]"
+    events: _Told
 
 
 class ServedEngine:
@@ -89,7 +92,7 @@ class ServedEngine:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._pool = ThreadPoolExecutor(place.max_rows, thread_name_prefix=f"engine-{place.name}")
-        self._events: queue.SimpleQueue[tuple[_Sample, Event | BaseException]] = queue.SimpleQueue()
+        self._events: _Told = queue.SimpleQueue()
         self._under_way: dict[tuple[int, int], _Sample] = {}
         self._begun: set[int] = set()
         self._numbers = itertools.count()
@@ -108,7 +111,7 @@ class ServedEngine:
     def sample(self, requests: Sequence[Request]) -> Iterator[Finished]:
         """See `Engine`."""
         self._check(requests)
-        events: queue.SimpleQueue[tuple[_Sample, Event | BaseException]] = queue.SimpleQueue()
+        events: _Told = queue.SimpleQueue()
         stamp = self._bring()
         index_of = {self._start(request, stamp, events): index for index, request in enumerate(requests)}
         num_missing = sum(request.num_samples for request in requests)
@@ -166,9 +169,7 @@ class ServedEngine:
         self._labels = (*self._labels, stamp.label) if self._under_way else (stamp.label,)
         return stamp
 
-    def _start(
-        self, request: Request, stamp: Stamp, events: "queue.SimpleQueue[tuple[_Sample, Event | BaseException]]"
-    ) -> int:
+    def _start(self, request: Request, stamp: Stamp, events: _Told) -> int:
         number = next(self._numbers)
         for sample in range(request.num_samples):
             self._launch(
@@ -207,15 +208,18 @@ class ServedEngine:
         drawn = self._place.wire.draw(job, one.lifeline)
         return read(drawn, job, self._place.chat, one.stamp.version, self._labels)
 
-    def _next(self, events: "queue.SimpleQueue[tuple[_Sample, Event | BaseException]]") -> tuple[_Sample, Event]:
+    def _next(self, events: _Told) -> tuple[_Sample, Event]:
         """The next event of a sample that somebody still waits for."""
         while True:
             one, event = events.get()
+            if self._under_way.get((one.number, one.sample)) is not one:
+                continue
+            del self._under_way[one.number, one.sample]
+            if not any(number == one.number for number, _ in self._under_way):
+                self._begun.discard(one.number)
             if isinstance(event, BaseException):
                 raise event
-            if self._under_way.get((one.number, one.sample)) is one:
-                del self._under_way[one.number, one.sample]
-                return one, event
+            return one, event
 
     def _redraw(self, one: _Sample, error: BurnishError, number: int) -> None:
         if number > _MOST_REDRAWS:

@@ -43,10 +43,9 @@ class Backend:
     def open(self, **options):
         """Open an engine as a session does; it is closed when the test ends."""
         name = self.kind.removeprefix("real ")
-        keywords = {} if name == "local" else {"options": self.options | options}
-        engine = plugins.load("engine", name).open_engine(
-            self.model, self.chat, max_rows=8, version=lambda: self.state.version, **keywords
-        )
+        module = plugins.load("engine", name)
+        keywords = {"options": self.options | options} if hasattr(module, "Config") else {}
+        engine = module.open_engine(self.model, self.chat, max_rows=8, version=lambda: self.state.version, **keywords)
         if hasattr(engine, "close"):
             self.stack.callback(engine.close)
         return engine
@@ -73,7 +72,7 @@ def mover(model, state):
 def make_backend(kind, stack, server=None):
     """A backend of that kind over a random model of three layers."""
     model, state = random_model("llama"), SimpleNamespace(version=3)
-    options = {}
+    options = {"path": "torch"}
     if kind != "local":
         dialect = "sglang" if kind == "sglang" else "vllm"
         server = stack.enter_context(server or ModelServer(model, dialect=dialect))

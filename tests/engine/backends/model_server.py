@@ -149,18 +149,21 @@ class ModelServer:
 
 def filtered(logits_V, params):
     """The distribution to sample from: temperature, top-k, top-p, min-p, one after another on a sorted list."""
-    probs_V = torch.softmax(logits_V / (params["temperature"] or 1), -1)
-    order = probs_V.argsort(descending=True).tolist()
+    logprobs_V = (logits_V / (params["temperature"] or 1)).log_softmax(-1)
+    if params["top_k"] <= 0 and params["top_p"] >= 1 and params["min_p"] <= 0:
+        return logprobs_V
+    probs = logprobs_V.exp().tolist()
+    order = sorted(range(len(probs)), key=lambda i: -probs[i])
     kept = order[: params["top_k"]] if params["top_k"] > 0 else order
-    total, mass, nucleus = sum(probs_V[i] for i in kept), 0.0, []
+    total, mass, nucleus = sum(probs[i] for i in kept), 0.0, []
     for i in kept:
         if mass < params["top_p"] * total:
             nucleus.append(i)
-        mass += probs_V[i]
-    nucleus = [i for i in nucleus if probs_V[i] >= params["min_p"] * probs_V[nucleus[0]]]
-    logprobs_V = torch.full_like(probs_V, -torch.inf)
-    logprobs_V[nucleus] = (probs_V[nucleus] / probs_V[nucleus].sum()).log()
-    return logprobs_V
+        mass += probs[i]
+    nucleus = [i for i in nucleus if probs[i] >= params["min_p"] * probs[nucleus[0]]]
+    left_V = torch.full_like(logprobs_V, -torch.inf)
+    left_V[nucleus] = logprobs_V[nucleus].log_softmax(-1)
+    return left_V
 
 
 def draw(logprobs_V, generator):
