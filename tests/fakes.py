@@ -1,6 +1,7 @@
-"""Stand-ins that tests share: tiny models of several architectures, an engine that says what it is told."""
+"""Stand-ins that tests share: tiny models of several architectures, an engine and a decode path without a model."""
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from transformers import (
 
 from burnish.chat.template import Chat
 from burnish.core.types import Completion
+from burnish.engine.sampler import Draw
+from burnish.engine.steps import Work
 from burnish.engine.types import Finished, Request
 from burnish.models.attention import IMPLEMENTATION
 from burnish.models.load import Loaded, load
@@ -105,5 +108,75 @@ class ScriptedEngine:
             logprobs=(-1.0,) * len(token_ids),
             text=text,
             stop_reason="eos",
-            policy_version=self.version,
+            versions=(self.version,) * len(token_ids),
         )
+
+
+class ScriptedSteps:
+    """A decode path without a model: what follows is a checksum of the whole sequence, moved on by the number drawn.
+
+    Room is counted in tokens, each once however many branches hold it. Tokens are 0 to 199: none ends a sample.
+    """
+
+    def __init__(self, capacity: int = 1 << 20) -> None:
+        self.capacity = capacity
+        self.fed: list[list[Work]] = []
+        self.num_refreshed = 0
+        self._held: dict[int, list[list[int]]] = {}
+        self._num_opened = 0
+
+    @property
+    def num_stored(self) -> int:
+        """How many tokens are stored."""
+        return len({id(cell) for cells in self._held.values() for cell in cells})
+
+    @property
+    def num_branches(self) -> int:
+        """How many branches there are."""
+        return len(self._held)
+
+    def open(self, parent: int | None = None, length: int | None = None, *, adapter: str | None = None) -> int:
+        """See `Steps`; each token is a cell, which forks share."""
+        self._num_opened += 1
+        self._held[self._num_opened] = [] if parent is None else self._held[parent][:length]
+        return self._num_opened
+
+    def drop(self, branch: int) -> None:
+        """See `Steps`."""
+        del self._held[branch]
+
+    def fits(self, work: Sequence[Work]) -> bool:
+        """See `Steps`."""
+        return self.num_stored + sum(len(w.token_ids) for w in work) <= self.capacity
+
+    def feed(self, work: Sequence[Work], *, every_token: bool = False) -> torch.Tensor:
+        """See `Steps`; a hidden state is the checksum of all up to its token."""
+        assert self.fits(work)
+        assert len({w.branch for w in work}) == len(work)
+        self.fed.append(list(work))
+        sums_N: list[int] = []
+        for branch, token_ids in work:
+            first = len(self._held[branch])
+            self._held[branch] += [[token_id] for token_id in token_ids]
+            ends = range(first + 1, first + len(token_ids) + 1) if every_token else [first + len(token_ids)]
+            sums_N += [_checksum([cell[0] for cell in self._held[branch][:end]]) for end in ends]
+        return torch.tensor(sums_N)[:, None]
+
+    def logits(self, hidden_N_D: torch.Tensor) -> torch.Tensor:
+        """See `Steps`: the checksum is as probable as all others together."""
+        logits_N_V = torch.zeros(len(hidden_N_D), 200)
+        logits_N_V[torch.arange(len(hidden_N_D)), hidden_N_D[:, 0] % 200] = math.log(199)
+        return logits_N_V
+
+    def draw(self, hidden_N_D: torch.Tensor, temperatures_N: torch.Tensor, uniforms_N: torch.Tensor) -> Draw:
+        """See `Steps`."""
+        moved_N = (uniforms_N * 200).long() * (temperatures_N > 0)
+        return Draw((hidden_N_D[:, 0] + moved_N) % 200, -1.0 - hidden_N_D[:, 0] / 9973)
+
+    def refresh(self) -> None:
+        """See `Steps`."""
+        self.num_refreshed += 1
+
+
+def _checksum(token_ids: list[int]) -> int:
+    return sum((place + 1) * (token_id + 1) for place, token_id in enumerate(token_ids)) % 9973

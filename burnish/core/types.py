@@ -111,16 +111,22 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What an engine sampled: `logprobs` are of the distribution that was sampled from."""
+    """What an engine sampled: `logprobs` are of the distribution that was sampled from.
+
+    `versions` says of each token which weights drew it. `prompt_logprobs` has an entry for each prompt token but the
+    first, `top_logprobs` the most probable tokens at each sampled one; both are empty unless they were asked for.
+    """
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
+    versions: tuple[int, ...]
     text: str
     stop_reason: StopReason
-    policy_version: int
+    prompt_logprobs: tuple[float, ...] = ()
+    top_logprobs: tuple[tuple[tuple[int, float], ...], ...] = ()
 
     def __post_init__(self) -> None:
-        assert len(self.token_ids) == len(self.logprobs)
+        assert len(self.token_ids) == len(self.logprobs) == len(self.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

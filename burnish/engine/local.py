@@ -1,231 +1,167 @@
-"""The engine in this process: samples with the very weights that the learner trains, in waves.
+"""The engine in this process: samples with the very weights that the learner trains, by continuous batching.
 
-Requests are taken in order into waves of at most `max_rows` samples; a request with more samples is split. A wave
-runs its distinct prompts once, packed, then decodes all its samples in lock-step, one packed row of one token
-each. Finished rows are dropped when they are an eighth of the rows. No keys or values outlive a wave.
+`scheduler` decides what is computed next, a decode path (`steps`) computes it: `torch_steps` for any model, or the
+native step where it was built and knows the model.
 
-Decisions: a sampled stop token is kept; a completion carries the version of the weights at its wave's start; the
-draw of a row depends on its seed and its logits alone, so in exact arithmetic the batch does not matter (matrix
-products of another size may round otherwise).
+Decisions: a sampled stop token is kept. `sample` begins and ends with nothing kept, so that the same requests in the
+same order give the same bits in a resumed run; live use keeps prefixes for the turns that follow. With `exact` the
+same request gives the same tokens whatever else is under way.
 
-Covered: any model that `models.load` accepts, greedy and filtered sampling, stop strings, mixed parameters in one
-call. Not covered: refilling a wave that has begun, prompts beyond the model's context (refused), several processes.
+Covered: greedy and filtered sampling, shaped logits, stop strings, mixed parameters, log-probabilities of prompts,
+several adapters. Not covered: prompts beyond the model's context (refused), several processes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
-import torch
-from torch import Tensor
+from pydantic import Field
 from transformers import PreTrainedModel
 
 from burnish.chat.template import Chat
+from burnish.core.config import Strict, validate
 from burnish.core.errors import ConfigError
-from burnish.core.seeds import derive
-from burnish.core.types import Completion, StopReason
-from burnish.engine.kv import DecodeLayout, PrefillLayout
-from burnish.engine.sampler import draw
-from burnish.engine.types import Engine, Finished, Request, SamplingParams
-from burnish.models.forward import hidden_states, logits
-
-_PREFILL_TOKENS = 2048
-_DROP_FRACTION = 8  # rows are dropped once one in so many is finished
-
-
-@dataclass(slots=True, kw_only=True)
-class _Row:
-    """A sample being decoded."""
-
-    request: int
-    sample: int
-    prompt_ids: tuple[int, ...]
-    params: SamplingParams
-    uniforms_T: Tensor
-    token_ids: list[int] = field(default_factory=list[int])
-    logprobs: list[float] = field(default_factory=list[float])
-    is_finished: bool = False
+from burnish.core.types import Json
+from burnish.engine.native.steps import NativeSteps, reason_why_not
+from burnish.engine.scheduler import Limits, Scheduler
+from burnish.engine.shaping import Vocabulary, open_shaper
+from burnish.engine.steps import Steps
+from burnish.engine.torch_steps import TorchSteps
+from burnish.engine.types import Event, Failed, Finished, QueueFull, Request
+from burnish.models.forward import head_of
 
 
-class _Start(NamedTuple):
-    """A wave after its prompts: the cache, and each row's hidden state at its last prompt token."""
+class Config(Strict):
+    """Options of the engine."""
 
-    layout: DecodeLayout
-    hidden_B_D: Tensor
+    path: Literal["auto", "torch", "native"] = "auto"
+    """What computes a step; `auto` is native where it was built and knows the model, else torch."""
+    exact: bool = False
+    """The same request gives the same tokens whatever is sampled beside it; see docs/engine.md for the cost."""
+    weights: Literal["auto", "int8"] = "auto"
+    """int8 keeps the layers' matrices in 8 bits; only native."""
+    cache: Literal["auto", "int8"] = "auto"
+    """int8 keeps keys and values in 8 bits; only native."""
+    kv_memory_mb: int = Field(2048, ge=1)
+    """What keys and values may take; where it is full, samples wait and are computed again."""
+    step_tokens: int = Field(1024, ge=64)
+    """How many tokens go through the model at once; prompts are cut to what decoding samples leave of it."""
+    max_waiting: int = Field(1024, ge=1)
+    """How many requests may wait; more are refused."""
 
 
-def open_engine(model: PreTrainedModel, chat: Chat, *, max_rows: int, version: Callable[[], int]) -> Engine:
+def open_engine(
+    model: PreTrainedModel, chat: Chat, *, max_rows: int, version: Callable[[], int],
+    options: Mapping[str, Json] = MappingProxyType({}),
+) -> "LocalEngine":  # fmt: skip
     """Open an engine over live weights; `version` says which they are."""
-    return LocalEngine(model, chat, max_rows=max_rows, version=version)
+    config = validate(Config, dict(options), "options of engine 'local'")
+    return LocalEngine(model, chat, max_rows=max_rows, version=version, config=config)
 
 
 class LocalEngine:
-    """See the module's docstring."""
+    """See the module's docstring, and `burnish.engine.types.LiveEngine`."""
 
-    def __init__(self, model: PreTrainedModel, chat: Chat, *, max_rows: int, version: Callable[[], int]) -> None:
-        self._model, self._chat, self._max_rows, self._version = model, chat, max_rows, version
+    def __init__(
+        self, model: PreTrainedModel, chat: Chat, *, max_rows: int, version: Callable[[], int], config: Config
+    ) -> None:
+        self._version, self._max_waiting = version, config.max_waiting
+        self._context: int | None = model.config.to_dict().get("max_position_embeddings")
+        self._vocabulary = Vocabulary(chat, len(head_of(model).weight_V_D))
+        self._steps, depends_on_cuts = _open_path(model, config)
+        self._scheduler = Scheduler(
+            self._steps, chat, Limits(max_rows, config.step_tokens),
+            version=version, exact=config.exact and depends_on_cuts,
+            open_shaper=lambda request: open_shaper(request.params, request.prompt_ids, self._vocabulary),
+        )  # fmt: skip
 
     @property
     def version(self) -> int:
         """See `Engine`."""
         return self._version()
 
+    @property
+    def num_waiting(self) -> int:
+        """See `LiveEngine`."""
+        return self._scheduler.num_waiting
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What was done so far: `fed_tokens`, `prefix_tokens` (not computed again), `forwards`, `preempted`."""
+        return self._scheduler.counts
+
     def sample(self, requests: Sequence[Request]) -> Iterator[Finished]:
         """See `Engine`."""
-        limit: int | None = self._model.config.to_dict().get("max_position_embeddings")
         for request in requests:
-            _check(request, limit)
-        for wave in _waves(requests, self._max_rows):
-            yield from self._run(wave)
+            self._check(request)
+        if not self._scheduler.is_idle:
+            raise ConfigError("the engine is in live use; finish or cancel what was submitted before `sample`")
+        self._scheduler.take_over()
+        index_of = {self._scheduler.submit(request): index for index, request in enumerate(requests)}
+        try:
+            while not self._scheduler.is_idle:
+                for event in self._scheduler.step():
+                    if isinstance(event, Failed):
+                        raise event.error
+                    if isinstance(event, Finished):
+                        yield event._replace(request=index_of[event.request])
+        finally:
+            for number in index_of:
+                self._scheduler.cancel(number)
+            self._scheduler.forget()
 
-    def _run(self, rows: list[_Row]) -> Iterator[Finished]:
-        version = self.version
-        layout, hidden_B_D = _prefill(self._model, rows)
-        while True:
-            last_ids_B = _draw_all(self._model, hidden_B_D, rows)
-            for row in rows:
-                reason = None if row.is_finished else _stop_reason(row, self._chat)
-                if reason is not None:
-                    row.is_finished = True
-                    yield Finished(row.request, row.sample, _complete(row, self._chat, reason, version))
-            live = [index for index, row in enumerate(rows) if not row.is_finished]
-            if not live:
-                return
-            if (len(rows) - len(live)) * _DROP_FRACTION >= len(rows):
-                layout.keep(live)
-                last_ids_B = last_ids_B[live]
-                rows = [rows[index] for index in live]
-            hidden_B_D = _decode(self._model, layout, last_ids_B)
+    def submit(self, request: Request) -> int:
+        """See `LiveEngine`."""
+        self._check(request)
+        if self.num_waiting >= self._max_waiting:
+            raise QueueFull(
+                f"{self.num_waiting} requests wait, and max_waiting is {self._max_waiting}; come again later"
+            )
+        return self._scheduler.submit(request, keeps_samples=True)
+
+    def cancel(self, number: int) -> None:
+        """See `LiveEngine`."""
+        self._scheduler.cancel(number)
+
+    def step(self) -> list[Event]:
+        """See `LiveEngine`."""
+        return self._scheduler.step()
+
+    def _check(self, request: Request) -> None:
+        """`ConfigError` if a request can never be sampled."""
+        num_given, num_new = len(request.prompt_ids), request.params.max_new_tokens
+        if not num_given:
+            raise ConfigError("a request has an empty prompt; it needs at least one token")
+        asked = f"prompt of {num_given} tokens and max_new_tokens {num_new} exceed"
+        if self._context is not None and num_given + num_new > self._context:
+            raise ConfigError(
+                f"{asked} the model's context of {self._context}; shorten the prompt or lower max_new_tokens"
+            )
+        if num_given + num_new > self._steps.capacity:
+            raise ConfigError(
+                f"{asked} the {self._steps.capacity} tokens that the engine has room for; raise kv_memory_mb"
+            )
+        open_shaper(request.params, request.prompt_ids, self._vocabulary)
 
 
-def _check(request: Request, limit: int | None) -> None:
-    needed = len(request.prompt_ids) + request.params.max_new_tokens
-    if not request.prompt_ids:
-        raise ConfigError("a request has an empty prompt; it needs at least one token")
-    if limit is not None and needed > limit:
-        raise ConfigError(
-            f"prompt of {len(request.prompt_ids)} tokens and max_new_tokens {request.params.max_new_tokens} exceed "
-            f"the model's context of {limit}; shorten the prompt or lower max_new_tokens"
+class _Path(NamedTuple):
+    """A decode path, and whether a token's bits depend on how the scheduler cuts and joins what it feeds."""
+
+    steps: Steps
+    depends_on_cuts: bool
+
+
+def _open_path(model: PreTrainedModel, config: Config) -> _Path:
+    reason = "path is 'torch'" if config.path == "torch" else reason_why_not(model)
+    if reason is None:
+        return _Path(
+            NativeSteps(model, memory_mb=config.kv_memory_mb, weights=config.weights, cache=config.cache), False
         )
-
-
-def _waves(requests: Sequence[Request], max_rows: int) -> Iterator[list[_Row]]:
-    wave: list[_Row] = []
-    for index, request in enumerate(requests):
-        rows = [_new_row(request, index, sample) for sample in range(request.num_samples)]
-        if wave and len(wave) + len(rows) > max_rows:
-            yield wave
-            wave = []
-        while len(rows) > max_rows:
-            yield rows[:max_rows]
-            rows = rows[max_rows:]
-        wave += rows
-    if wave:
-        yield wave
-
-
-def _new_row(request: Request, index: int, sample: int) -> _Row:
-    generator = torch.Generator().manual_seed(derive(request.seed, sample))
-    return _Row(
-        request=index,
-        sample=sample,
-        prompt_ids=request.prompt_ids,
-        params=request.params,
-        uniforms_T=torch.rand(request.params.max_new_tokens, generator=generator),
-    )
-
-
-@torch.inference_mode()
-def _prefill(model: PreTrainedModel, rows: Sequence[_Row]) -> _Start:
-    prompts = list(dict.fromkeys(row.prompt_ids for row in rows))
-    longest = max(map(len, prompts))
-    parts: list[PrefillLayout] = []
-    hidden_P_D: list[Tensor] = []
-    for pack in _packs(prompts):
-        lengths = [len(prompt) for prompt in pack]
-        parts.append(PrefillLayout(lengths, longest))
-        token_ids_T = torch.tensor([i for prompt in pack for i in prompt], device=model.device)
-        positions_T = torch.cat([torch.arange(n) for n in lengths]).to(model.device)
-        hidden_T_D = hidden_states(model, token_ids_T, positions_T, parts[-1])
-        hidden_P_D.append(hidden_T_D[torch.tensor(lengths).cumsum(0) - 1])
-    number = {prompt: index for index, prompt in enumerate(prompts)}
-    prompt_of_row = [number[row.prompt_ids] for row in rows]
-    layout = DecodeLayout(
-        [torch.cat(keys) for keys in zip(*(part.keys_L for part in parts), strict=True)],
-        [torch.cat(values) for values in zip(*(part.values_L for part in parts), strict=True)],
-        [len(prompt) for prompt in prompts],
-        prompt_of_row,
-    )
-    return _Start(layout, torch.cat(hidden_P_D)[prompt_of_row])
-
-
-def _packs(prompts: Sequence[tuple[int, ...]]) -> Iterator[Sequence[tuple[int, ...]]]:
-    """Cut into packs of at most `_PREFILL_TOKENS` tokens, or of one longer prompt."""
-    cuts, total = [0], 0
-    for index, prompt in enumerate(prompts):
-        total += len(prompt)
-        if total > _PREFILL_TOKENS and index > cuts[-1]:
-            cuts.append(index)
-            total = len(prompt)
-    return (prompts[a:b] for a, b in pairwise([*cuts, len(prompts)]))
-
-
-@torch.inference_mode()
-def _decode(model: PreTrainedModel, layout: DecodeLayout, token_ids_B: Tensor) -> Tensor:
-    positions_B = layout.begin_token()
-    return hidden_states(model, token_ids_B, positions_B, layout)
-
-
-@torch.inference_mode()
-def _draw_all(model: PreTrainedModel, hidden_B_D: Tensor, rows: Sequence[_Row]) -> Tensor:
-    """Draw a token for each row and note it; rows of one kind of parameters are drawn together."""
-    logits_B_V = logits(model, hidden_B_D)
-    kinds: dict[SamplingParams, list[int]] = {}
-    for index, row in enumerate(rows):
-        kinds.setdefault(row.params, []).append(index)
-    token_ids_B = torch.empty(len(rows), dtype=torch.long, device=logits_B_V.device)
-    for params, members in kinds.items():
-        uniforms = [_uniform(rows[index]) for index in members]
-        chosen_B_V = logits_B_V if len(kinds) == 1 else logits_B_V[members]
-        drawn = draw(chosen_B_V, params, torch.tensor(uniforms, device=logits_B_V.device))
-        token_ids_B[members] = drawn.token_ids_B
-        for index, token_id, logprob in zip(
-            members, drawn.token_ids_B.tolist(), drawn.logprobs_B.tolist(), strict=True
-        ):
-            rows[index].token_ids.append(token_id)
-            rows[index].logprobs.append(logprob)
-    return token_ids_B
-
-
-def _uniform(row: _Row) -> float:
-    step = len(row.token_ids)
-    return row.uniforms_T[step].item() if step < len(row.uniforms_T) else 0.0
-
-
-def _stop_reason(row: _Row, chat: Chat) -> StopReason | None:
-    if row.token_ids[-1] in chat.stop_ids:
-        return "eos"
-    if row.params.stop and _ends_with_stop(row, chat):
-        return "stop_string"
-    return "length" if len(row.token_ids) >= row.params.max_new_tokens else None
-
-
-def _ends_with_stop(row: _Row, chat: Chat) -> bool:
-    """Whether the last token completed a stop string: only as many tokens as one can span are decoded."""
-    span = max(len(stop.encode()) for stop in row.params.stop) + 4
-    tail = chat.decode(row.token_ids[-span:])
-    return any(stop in tail for stop in row.params.stop)
-
-
-def _complete(row: _Row, chat: Chat, reason: StopReason, version: int) -> Completion:
-    text = chat.decode(row.token_ids)
-    if reason == "stop_string":
-        text = text[: min(at for stop in row.params.stop if (at := text.find(stop)) >= 0)]
-    return Completion(
-        token_ids=tuple(row.token_ids),
-        logprobs=tuple(row.logprobs),
-        text=text,
-        stop_reason=reason,
-        policy_version=version,
-    )
+    for name, value, unmet in (
+        ("path", config.path, config.path == "native"),
+        ("weights", config.weights, config.weights != "auto"),
+        ("cache", config.cache, config.cache != "auto"),
+    ):
+        if unmet:
+            raise ConfigError(f"engine 'local': {name} = {value!r} needs the native step: {reason}; leave {name} out")
+    return _Path(TorchSteps(model, memory_mb=config.kv_memory_mb, exact=config.exact), True)

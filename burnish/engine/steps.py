@@ -28,8 +28,11 @@ class Steps(Protocol):
         """How many tokens one branch can hold when there is no other."""
         ...
 
-    def open(self, parent: int | None = None, length: int | None = None) -> int:
-        """Open a branch: empty, or holding the first `length` tokens (all by default) of its parent; takes no room."""
+    def open(self, parent: int | None = None, length: int | None = None, *, adapter: str | None = None) -> int:
+        """Open a branch: empty, or holding the first `length` tokens (all by default) of its parent; takes no room.
+
+        What is fed to it is computed with the LoRA adapter of that name, which is also its parent's.
+        """
         ...
 
     def drop(self, branch: int) -> None:

@@ -95,8 +95,8 @@ def _trajectory(chat: Chat, attempt: Attempt, finished: Finished, sample_s: floa
         logprobs=(0.0,) * len(prompt_ids) + completion.logprobs,
         reply=completion.text,
         stop_reason=completion.stop_reason,
-        oldest_version=completion.policy_version,
-        newest_version=completion.policy_version,
+        oldest_version=min(completion.versions),
+        newest_version=max(completion.versions),
         sample_s=sample_s,
     )
 

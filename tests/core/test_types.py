@@ -56,7 +56,7 @@ def test_a_verdict_that_is_not_scored_says_why(make):
 
 def test_a_completion_has_one_log_probability_a_token():
     with pytest.raises(AssertionError):
-        Completion(token_ids=(1, 2), logprobs=(-1.0,), text="", stop_reason="eos", policy_version=0)
+        Completion(token_ids=(1, 2), logprobs=(-1.0,), versions=(0, 0), text="", stop_reason="eos")
 
 
 def task(**changes):

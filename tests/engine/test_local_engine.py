@@ -6,11 +6,10 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from burnish.chat.template import Chat
 from burnish.core.errors import ConfigError
 from burnish.core.types import Completion
-from burnish.engine.local import open_engine
-from burnish.engine.types import Request, SamplingParams
+from burnish.engine.local import LocalEngine, open_engine
+from burnish.engine.types import Finished, QueueFull, Request, Sampled, SamplingParams
 from burnish.models.tiny import tiny_tokenizer
 from tests.fakes import ARCHITECTURES, plain_copy, random_model, tiny_chat, tiny_loaded
 
@@ -24,11 +23,25 @@ def _prompts(num_prompts: int, seed: int = 0) -> list[tuple[int, ...]]:
     return [tuple(torch.randint(0, 256, (n,), generator=generator).tolist()) for n in lengths]
 
 
+def _engine(model: PreTrainedModel, max_rows: int = 16, **options) -> LocalEngine:
+    """The torch path, unless the options say otherwise."""
+    return open_engine(model, tiny_chat(), max_rows=max_rows, version=lambda: 7, options={"path": "torch", **options})
+
+
 def _sample(
-    model: PreTrainedModel, requests: list[Request], max_rows: int = 16, chat: Chat | None = None
+    model: PreTrainedModel, requests: list[Request], max_rows: int = 16, **options
 ) -> dict[tuple[int, int], Completion]:
-    engine = open_engine(model, chat or tiny_chat(), max_rows=max_rows, version=lambda: 7)
-    return {(f.request, f.sample): f.completion for f in engine.sample(requests)}
+    done = _engine(model, max_rows, **options).sample(requests)
+    return {(f.request, f.sample): f.completion for f in done}
+
+
+def _reply(engine: LocalEngine, request: Request) -> Completion:
+    """Submit and go on to the end of its first sample."""
+    number = engine.submit(request)
+    while True:
+        for event in engine.step():
+            if isinstance(event, Finished) and event.request == number:
+                return event.completion
 
 
 def _generate(model: PreTrainedModel, prompts: list[tuple[int, ...]], max_new_tokens: int) -> list[tuple[int, ...]]:
@@ -62,15 +75,27 @@ def _filtered_logprobs(logits_V: torch.Tensor, params: SamplingParams) -> torch.
     return logprobs_V
 
 
+@pytest.mark.parametrize("num_prompts", [20, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_greedy_is_what_transformers_generates_on_50_prompts(architecture: str):
+def test_greedy_is_what_transformers_generates(architecture: str, num_prompts: int):
     model = random_model(architecture)
-    prompts = _prompts(50)
+    prompts = _prompts(num_prompts)
     requests = [Request(prompt_ids=p, seed=1, num_samples=1 + i % 3, params=GREEDY) for i, p in enumerate(prompts)]
     ours = _sample(model, requests)
     expected = _generate(plain_copy(model), prompts, 24)
-    assert [ours[i, i % 3].token_ids for i in range(50)] == expected
+    assert [ours[i, i % 3].token_ids for i in range(num_prompts)] == expected
     assert all(ours[i, sample].token_ids == expected[i] for i, sample in ours)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_long_samples_over_many_blocks_are_what_transformers_generates(architecture: str):
+    model = random_model(architecture)
+    prompts = _prompts(3)
+    params = SamplingParams(temperature=0, max_new_tokens=80)
+    ours = _sample(
+        model, [Request(prompt_ids=p, seed=1, num_samples=2, params=params) for p in prompts], step_tokens=64
+    )
+    assert [ours[i, 1].token_ids for i in range(3)] == _generate(plain_copy(model), prompts, 80)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -128,7 +153,7 @@ def test_samples_of_one_request_differ_and_equal_seeds_repeat():
     assert len({c.token_ids for c in first.values()}) == 8
 
 
-def test_mixed_parameters_share_a_wave():
+def test_mixed_parameters_go_together():
     model = random_model("llama")
     prompt = _prompts(1)[0]
     kinds = [GREEDY, SamplingParams(top_k=1, max_new_tokens=24), SamplingParams(max_new_tokens=3)]
@@ -163,22 +188,26 @@ def test_a_stop_string_ends_the_sample_and_is_cut_from_its_text():
 
 
 @pytest.mark.parametrize("max_rows", [1, 3, 5])
-def test_requests_larger_than_a_wave_are_split_and_complete(max_rows: int):
+def test_requests_of_more_samples_than_places_complete(max_rows: int):
     model = tiny_loaded().model
     params = SamplingParams(max_new_tokens=2)
     requests = [Request(prompt_ids=p, seed=i, num_samples=4, params=params) for i, p in enumerate(_prompts(3))]
     assert sorted(_sample(model, requests, max_rows=max_rows)) == [(r, s) for r in range(3) for s in range(4)]
 
 
-def test_a_completion_carries_the_version_at_the_start_of_its_wave():
-    versions = iter([1, 2])
-    engine = open_engine(tiny_loaded().model, tiny_chat(), max_rows=1, version=lambda: next(versions))
+def test_each_token_carries_the_version_that_drew_it():
+    versions = [1]
+    engine = open_engine(tiny_loaded().model, tiny_chat(), max_rows=1, version=lambda: versions[-1])
     requests = [Request(prompt_ids=(1, 2), seed=i, params=SamplingParams(max_new_tokens=2)) for i in range(2)]
-    assert [f.completion.policy_version for f in engine.sample(requests)] == [1, 2]
+    done: list[tuple[int, ...]] = []
+    for finished in engine.sample(requests):
+        done.append(finished.completion.versions)
+        versions.append(2)
+    assert done == [(1, 1), (2, 2)]
 
 
 def test_sampling_leaves_gradients_on():
-    engine = open_engine(tiny_loaded().model, tiny_chat(), max_rows=2, version=lambda: 0)
+    engine = _engine(tiny_loaded().model)
     for _ in engine.sample([Request(prompt_ids=(1, 2), seed=0, num_samples=2)]):
         assert torch.is_grad_enabled()
         assert not torch.is_inference_mode_enabled()
@@ -188,3 +217,133 @@ def test_sampling_leaves_gradients_on():
 def test_a_request_that_cannot_be_sampled_is_refused(prompt_length: int, message: str):
     with pytest.raises(ConfigError, match=message):
         _sample(tiny_loaded().model, [Request(prompt_ids=(1,) * prompt_length, seed=0)])
+
+
+EXACT = [Request(prompt_ids=p, seed=i, num_samples=2, params=SamplingParams(max_new_tokens=12))
+         for i, p in enumerate([*_prompts(5), tuple(range(100)), tuple(range(70)) + (7,) * 80])]  # fmt: skip
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_exact_gives_the_same_bits_alone_and_beside_others(architecture: str):
+    model = random_model(architecture)
+    together = _sample(model, EXACT, max_rows=32, exact=True)
+    for index in (0, 5, 6):
+        alone = _sample(model, [EXACT[index]], max_rows=1, exact=True, step_tokens=64)
+        assert [alone[0, s] for s in range(2)] == [together[index, s] for s in range(2)]
+
+
+def test_exact_gives_the_same_bits_where_room_runs_out_and_where_a_prompt_was_seen_before():
+    model = random_model("llama")
+    request = EXACT[6]
+    expected = _sample(model, [request], exact=True)[0, 0]
+    engine = _engine(model, exact=True)
+    _reply(engine, Request(prompt_ids=request.prompt_ids[:100], seed=3, params=GREEDY))
+    assert _reply(engine, request) == expected
+    assert engine.counts["prefix_tokens"] == 64
+    long = SamplingParams(temperature=0, max_new_tokens=300)
+    crowd = [Request(prompt_ids=(i,) * 30, seed=i, params=long) for i in range(10)]
+    crowded = _engine(model, exact=True, kv_memory_mb=1)
+    done = {(f.request, f.sample): f.completion for f in crowded.sample([*crowd, request])}
+    assert crowded.counts["preempted"] > 0
+    assert done[10, 0] == expected
+
+
+def test_where_memory_runs_out_samples_wait_and_stay_what_they_are():
+    model = random_model("gemma3")
+    params = SamplingParams(temperature=0, max_new_tokens=120)
+    requests = [Request(prompt_ids=p, seed=0, params=params) for p in _prompts(12)]
+    engine = _engine(model, kv_memory_mb=1)
+    tight = {f.request: f.completion.token_ids for f in engine.sample(requests)}
+    assert engine.counts["preempted"] > 0
+    roomy = _sample(model, requests)
+    assert tight == {request: completion.token_ids for (request, _), completion in roomy.items()}
+
+
+def test_a_request_that_memory_can_never_hold_is_refused():
+    request = Request(prompt_ids=(1,) * 900, seed=0, params=SamplingParams(max_new_tokens=600))
+    with pytest.raises(ConfigError, match="raise kv_memory_mb"):
+        _sample(random_model("llama"), [request], kv_memory_mb=1)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_log_probabilities_of_a_prompt_are_those_of_a_plain_forward(architecture: str):
+    model = random_model(architecture)
+    prompt_ids = tuple(torch.randint(0, 256, (150,), generator=torch.Generator().manual_seed(3)).tolist())
+    request = Request(prompt_ids=prompt_ids, seed=0, prompt_logprobs=True, params=SamplingParams(max_new_tokens=1))
+    done = _sample(model, [EXACT[5], request], step_tokens=64)[1, 0]
+    logprobs_T_V = plain_copy(model)(torch.tensor([prompt_ids])).logits[0].log_softmax(-1)
+    expected = [logprobs_T_V[place, token_id].item() for place, token_id in enumerate(prompt_ids[1:])]
+    assert done.prompt_logprobs == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_most_probable_tokens_are_reported_on_request():
+    params = SamplingParams(top_logprobs=3, max_new_tokens=5, temperature=0)
+    done = _sample(random_model("llama"), [Request(prompt_ids=(1, 2, 3), seed=0, params=params)])[0, 0]
+    assert [top[0] for top in done.top_logprobs] == list(zip(done.token_ids, done.logprobs, strict=True))
+    assert all(len(top) == 3 and top[0][1] >= top[1][1] >= top[2][1] for top in done.top_logprobs)
+
+
+def test_the_next_turn_reuses_the_last_and_says_what_it_would_have_said():
+    model = random_model("gemma3")
+    engine = _engine(model)
+    first = Request(prompt_ids=_prompts(1)[0] * 3, seed=0, params=GREEDY)
+    said = _reply(engine, first)
+    second = Request(prompt_ids=(*first.prompt_ids, *said.token_ids, 1, 2, 3), seed=0, params=GREEDY)
+    reply = _reply(engine, second)
+    assert engine.counts["prefix_tokens"] == len(first.prompt_ids) + len(said.token_ids) - 1
+    assert reply.token_ids == _sample(model, [second])[0, 0].token_ids
+
+
+def test_live_use_streams_each_token_and_takes_requests_between_steps():
+    model = random_model("llama")
+    requests = [Request(prompt_ids=p, seed=i, num_samples=2, params=GREEDY) for i, p in enumerate(_prompts(3))]
+    engine = _engine(model)
+    numbers = [engine.submit(requests[0])]
+    events = [*engine.step(), *engine.step()]
+    numbers += [engine.submit(request) for request in requests[1:]]
+    while step := engine.step():
+        events += step
+    expected = _sample(model, requests)
+    for (request, sample), completion in expected.items():
+        mine = [e for e in events if e[:2] == (numbers[request], sample)]
+        assert [e.token_id for e in mine[:-1] if isinstance(e, Sampled)] == list(completion.token_ids)
+        assert isinstance(mine[-1], Finished)
+        assert mine[-1].completion.token_ids == completion.token_ids
+
+
+def test_a_full_queue_refuses_and_live_use_excludes_sampling_all():
+    engine = _engine(tiny_loaded().model, max_rows=1, max_waiting=1)
+    request = Request(prompt_ids=(1, 2), seed=0, params=SamplingParams(max_new_tokens=2))
+    number = engine.submit(request)
+    with pytest.raises(QueueFull, match="max_waiting is 1"):
+        engine.submit(request)
+    with pytest.raises(ConfigError, match="in live use"):
+        next(engine.sample([request]))
+    engine.cancel(number)
+    assert engine.step() == []
+    assert len(list(engine.sample([request]))) == 1
+
+
+def test_sampling_that_is_given_up_leaves_nothing_behind():
+    engine = _engine(tiny_loaded().model)
+    requests = [Request(prompt_ids=(1, 2), seed=i, num_samples=2) for i in range(3)]
+    samples = engine.sample(requests)
+    next(samples)
+    samples.close()
+    assert engine.step() == []
+    assert len(list(engine.sample(requests))) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"paht": "torch"}, "paht"),
+        ({"path": "native"}, "needs the native step"),
+        ({"path": "torch", "weights": "int8"}, "weights = 'int8' needs the native step"),
+        ({"cache": "int8"}, "cache = 'int8' needs the native step"),
+    ],
+)
+def test_an_option_that_cannot_be_honoured_is_an_error(options: dict[str, str], message: str):
+    """The native step does not know Gemma."""
+    with pytest.raises(ConfigError, match=message):
+        open_engine(random_model("gemma3"), tiny_chat(), max_rows=1, version=lambda: 0, options=options)

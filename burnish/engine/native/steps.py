@@ -86,8 +86,9 @@ class NativeSteps:
         """What the packed matrices take."""
         return self._library.call("bytes", self._handle)
 
-    def open(self, parent: int | None = None, length: int | None = None) -> int:
-        """See `Steps`. Whole blocks are shared; a shared last one is copied when a branch grows into it."""
+    def open(self, parent: int | None = None, length: int | None = None, *, adapter: str | None = None) -> int:
+        """See `Steps`; no adapters by name. Whole blocks are shared; a shared last one is copied when it grows."""
+        assert adapter is None
         if parent is None:
             return self._library.call("branch", self._handle)
         held = self._library.call("length", self._handle, parent) if length is None else length

@@ -1,0 +1,235 @@
+"""Keys and values in blocks of 32 tokens, kept on shelves by how many rows read them.
+
+Rows that share a prompt read its blocks together. A block that up to w rows read lies on shelf w (0, 1, 2, 4, 8, ...),
+close to the others there, so that one product a shelf serves all its blocks and all their readers, and no key is
+copied to be read. A block moves when its number of readers passes a power of two. Shelf 0 is for blocks that no row
+decodes from: kept prefixes, and prompts under way.
+
+Covered: layers of different shapes, any device. Memory: a shelf grows by a quarter beyond what it needs, and is given
+back when it is empty.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+BLOCK = 32
+
+
+class LayerShape(NamedTuple):
+    """What a layer stores of a token."""
+
+    num_kv: int
+    key_width: int
+    value_width: int
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Where 32 tokens lie. `num_owners` branches hold it, `num_readers` rows decode from it."""
+
+    shelf: int
+    place: int
+    num_owners: int = 1
+    num_readers: int = 0
+
+
+class Copy(NamedTuple):
+    """What a block holds is to be copied into another."""
+
+    source: Block
+    target: Block
+
+
+class _Shelf:
+    """Places side by side; those not taken are holes."""
+
+    def __init__(self, shapes: Mapping[int, LayerShape], dtype: torch.dtype, device: torch.device) -> None:
+        self._dtype, self._device = dtype, device
+        kinds = list(dict.fromkeys(shapes.values()))
+        self._kind_of = {layer: kinds.index(shape) for layer, shape in shapes.items()}
+        self._index_of = {
+            layer: [other for other in shapes if shapes[other] == shape].index(layer) for layer, shape in shapes.items()
+        }
+        self._sizes = [(sum(shape == kind for shape in shapes.values()), kind) for kind in kinds]
+        self.blocks: list[Block | None] = []
+        self.holes: list[int] = []
+        self.keys: list[Tensor] = []
+        self.values: list[Tensor] = []
+
+    def of_layer(self, layer: int) -> tuple[Tensor, Tensor]:
+        """A layer's keys and values, `[places, K, BLOCK, width]`."""
+        kind, index = self._kind_of[layer], self._index_of[layer]
+        return self.keys[kind][index], self.values[kind][index]
+
+    def put(self, block: Block) -> int:
+        """Give a block a place, a hole if there is one."""
+        if self.holes:
+            place = self.holes.pop()
+            self.blocks[place] = block
+            return place
+        self.blocks.append(block)
+        return len(self.blocks) - 1
+
+    def take_away(self, place: int) -> None:
+        """Leave a hole."""
+        self.blocks[place] = None
+        self.holes.append(place)
+
+    def trim(self) -> None:
+        """Drop holes at the end."""
+        while self.blocks and self.blocks[-1] is None:
+            self.blocks.pop()
+        self.holes = [place for place in self.holes if place < len(self.blocks)]
+        if not self.blocks:
+            self.keys, self.values = [], []
+
+    def grow(self) -> None:
+        """Have tensors for all places."""
+        have = self.keys[0].shape[1] if self.keys else 0
+        if len(self.blocks) <= have:
+            return
+        wanted = len(self.blocks) + len(self.blocks) // 4 + 4
+        self.keys = self._grown(self.keys, wanted, [kind.key_width for _, kind in self._sizes])
+        self.values = self._grown(self.values, wanted, [kind.value_width for _, kind in self._sizes])
+
+    def _grown(self, old: list[Tensor], wanted: int, widths: list[int]) -> list[Tensor]:
+        new: list[Tensor] = []
+        for index, ((num_layers, kind), width) in enumerate(zip(self._sizes, widths, strict=True)):
+            shape = (num_layers, wanted, kind.num_kv, BLOCK, width)
+            # Zeros, since what lies beyond a block's tokens is multiplied by weight 0, and 0 times NaN is NaN.
+            new.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
+            if old:
+                new[-1][:, : old[index].shape[1]] = old[index]
+        return new
+
+
+class Blocks:
+    """All shelves. What is taken and let go is settled, in one go, before the next forward.
+
+    `revision` rises with each change of what lies where or who reads it.
+    """
+
+    def __init__(
+        self, shapes: Mapping[int, LayerShape], *, num_blocks: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self.num_blocks = num_blocks
+        self.num_free = num_blocks
+        self.revision = 0
+        self._new_shelf = lambda: _Shelf(shapes, dtype, device)
+        self._shelves: dict[int, _Shelf] = {}
+        self._to_move: dict[Block, None] = {}
+        self._to_copy: list[Copy] = []
+
+    def widths(self) -> list[int]:
+        """The shelves that rows decode from."""
+        return sorted(width for width, shelf in self._shelves.items() if width and shelf.blocks)
+
+    def num_places(self, width: int) -> int:
+        """How many blocks lie on a shelf."""
+        return len(self._shelves[width].blocks)
+
+    def of_layer(self, width: int, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of a layer on a shelf, `[places, K, BLOCK, width]`; places beyond the last block are free."""
+        return self._shelves[width].of_layer(layer)
+
+    def take(self) -> Block:
+        """A new block that nobody reads yet."""
+        assert self.num_free > 0
+        self.num_free -= 1
+        self.revision += 1
+        block = Block(0, -1)
+        block.place = self._shelf(0).put(block)
+        return block
+
+    def disown(self, block: Block) -> None:
+        """One branch less holds it."""
+        block.num_owners -= 1
+        if not block.num_owners:
+            self.revision += 1
+            assert not block.num_readers
+            self.num_free += 1
+            self._to_move.pop(block, None)
+            self._shelves[block.shelf].take_away(block.place)
+
+    def copy(self, source: Block) -> Block:
+        """A new block with what another holds, for one of its owners."""
+        block = self.take()
+        self._to_copy.append(Copy(source, block))
+        source.num_owners -= 1
+        return block
+
+    def read(self, block: Block, change: int) -> None:
+        """So many more rows decode from it."""
+        block.num_readers += change
+        self.revision += 1
+        self._to_move[block] = None
+
+    def settle(self) -> None:
+        """Move each block to its shelf, and close the holes on those that rows decode from."""
+        for shelf in self._shelves.values():
+            shelf.grow()
+        self._copy_all(self._to_copy)
+        self._to_copy = []
+        for (old, new), pairs in groupby(sorted((b.shelf, _width(b)) for b in self._to_move)):
+            del pairs
+            if old != new:
+                self._move([b for b in self._to_move if (b.shelf, _width(b)) == (old, new)], new)
+        self._to_move = {}
+        for width, shelf in self._shelves.items():
+            shelf.trim()
+            if width:
+                self._close_holes(shelf)
+
+    def _shelf(self, width: int) -> _Shelf:
+        if width not in self._shelves:
+            self._shelves[width] = self._new_shelf()
+        return self._shelves[width]
+
+    def _move(self, blocks: Iterable[Block], width: int) -> None:
+        copies: list[Copy] = []
+        for block in blocks:
+            old = Block(block.shelf, block.place)
+            block.shelf, block.place = width, self._shelf(width).put(block)
+            copies.append(Copy(old, block))
+        self._shelf(width).grow()
+        self._copy_all(copies)
+        for old, _ in copies:
+            self._shelves[old.shelf].take_away(old.place)
+
+    def _close_holes(self, shelf: _Shelf) -> None:
+        copies: list[Copy] = []
+        for place in sorted(shelf.holes):
+            while shelf.blocks and shelf.blocks[-1] is None:
+                shelf.blocks.pop()
+            if place >= len(shelf.blocks):
+                break
+            block = shelf.blocks.pop()
+            assert block is not None
+            old = Block(block.shelf, block.place)
+            block.place = place
+            shelf.blocks[place] = block
+            copies.append(Copy(old, block))
+        shelf.holes = []
+        self._copy_all(copies)
+
+    def _copy_all(self, copies: Iterable[Copy]) -> None:
+        def shelves(copy: Copy) -> tuple[int, int]:
+            return copy.source.shelf, copy.target.shelf
+
+        for (old, new), same in groupby(sorted(copies, key=shelves), key=shelves):
+            pairs = [(source.place, target.place) for source, target in same]
+            sources_N, targets_N = torch.tensor(pairs).T
+            source, target = self._shelves[old], self._shelves[new]
+            for olds, news in ((source.keys, target.keys), (source.values, target.values)):
+                for kind in range(len(news)):
+                    news[kind][:, targets_N] = olds[kind][:, sources_N]
+
+
+def _width(block: Block) -> int:
+    """The shelf for its readers: 0, or the power of two that is enough."""
+    return 0 if not block.num_readers else 1 << (block.num_readers - 1).bit_length()
