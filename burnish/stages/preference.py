@@ -1,0 +1,247 @@
+"""Preferences: train on stored pairs of replies (or labelled replies) by a loss of `objectives/preferences`.
+
+The reference is the policy that the stage begins with, and its log-probabilities are computed once, before the
+first step. An update is made of batches that fit one pack each, so that no pair is torn apart; a pair that does not
+fit is refused with the number of tokens that it needs. Held-out rows are measured at the beginning, at each
+checkpoint and at the end (`eval/accuracy`, `eval/margin`): the share of pairs whose preferred reply is ahead in what
+the loss compares, and by how much. For KTO the reference point of each update comes from its prompts with the next
+one's reply. Not covered: a reference other than the beginning, several ranks.
+"""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Self
+
+import torch
+from pydantic import Field, JsonValue, model_validator
+from torch import Tensor
+
+from burnish.chat.template import Chat
+from burnish.core.errors import ConfigError
+from burnish.core.seeds import derive
+from burnish.learner.batch import Batch
+from burnish.learner.packing import Row
+from burnish.learner.policy import Policy
+from burnish.learner.weights import Snapshot
+from burnish.objectives import Loss, Streams, aggregation
+from burnish.objectives.dialects import Choice
+from burnish.objectives.preferences import kto
+from burnish.stages import training
+from burnish.stages.preference_data import PairLine, ReplyLine, pair_rows, read, reply_row
+from burnish.stages.progress import progress_bar
+from burnish.stages.rl_loss import load_objective
+from burnish.stages.session import Session
+from burnish.stages.updates import Updates
+
+TRAINS = True
+
+
+class Config(Updates):
+    """Options of the stage."""
+
+    data: str
+    """A JSONL file: lines with prompt, chosen, rejected; for `kto` lines with prompt, reply, label."""
+    eval_data: str = ""
+    """Lines of the same kind that never train."""
+    loss: str = "dpo"
+    """A file of `objectives/preferences`, or `NAME@DIALECT`, for example `ipo@mean`."""
+    loss_options: dict[str, JsonValue] = {}
+    num_epochs: int = Field(1, ge=1)
+    batch_size: int = Field(16, ge=1)
+    """Pairs (or labelled replies) an update."""
+    learning_rate: float = Field(1e-5, gt=0)
+    checkpoint_every: int = Field(20, ge=1)
+    """Updates between checkpoints."""
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        try:
+            choice = load_objective(self.loss, self.loss_options, kind="preferences")
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        if "z0" in self.loss_options:
+            raise ValueError("loss_options: 'z0' is estimated from each update; leave it out")
+        if choice.module.LABELS == "replies" and self.batch_size < 2:
+            raise ValueError(
+                f"loss {self.loss!r} estimates its reference point from other rows; batch_size is at least 2"
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Item:
+    """What is drawn as a whole: the two rows of a pair, or one labelled reply; with its reference."""
+
+    rows: Sequence[Row]
+    ref_logprobs: Sequence[Tensor] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What was chosen before the loop."""
+
+    choice: Choice
+    train: Sequence[_Item]
+    held_out: Sequence[_Item]
+    beginning: Snapshot
+    max_pack_tokens: int
+
+
+def run(session: Session, config: Config) -> dict[str, Any]:
+    """Train on the preferences; resumes after the last checkpoint."""
+    plan = _plan(session, config)
+    batches = _batches(plan.train, config, session.train_seed)
+    session.policy.reset_optimiser(config.optimiser_config())
+    first = training.resume(session)
+    with progress_bar(session.console) as progress:
+        bar = progress.add_task("preference", total=len(batches), completed=first, note="")
+        for step in range(first, len(batches)):
+            metrics = _step(session, config, plan, batches[step], step, len(batches))
+            progress.update(bar, advance=1, note=f"loss {metrics['loss']:.3f} accuracy {metrics['accuracy']:.2f}")
+            if (step + 1) % config.checkpoint_every == 0:
+                training.save(session, step + 1)
+    measured = _measure(session.policy, plan)
+    session.metrics.log(len(batches), session.stage_name, **measured)
+    return training.finish(session) | measured
+
+
+def _plan(session: Session, config: Config) -> _Plan:
+    choice = load_objective(config.loss, config.loss_options, kind="preferences")
+    max_pack_tokens = session.recipe.learner.max_pack_tokens
+    chat = session.means.chat
+
+    def items(path: str) -> list[_Item]:
+        rows = _rows(chat, path, choice)
+        _refuse_long(rows, max_pack_tokens, path)
+        flat = [row for several in rows for row in several]
+        scored = iter(session.policy.logprobs(flat, 1.0) if choice.module.NEEDS_REFERENCE else ())
+        return [_Item(rows=several, ref_logprobs=[*islice(scored, len(several))] or None) for several in rows]
+
+    return _Plan(
+        choice=choice,
+        train=items(config.data),
+        held_out=items(config.eval_data) if config.eval_data else [],
+        beginning=session.policy.snapshot(),
+        max_pack_tokens=max_pack_tokens,
+    )
+
+
+def _rows(chat: Chat, path: str, choice: Choice) -> list[list[Row]]:
+    if choice.module.LABELS == "replies":
+        return [[reply_row(chat, line)] for line in read(path, ReplyLine)]
+    return [pair_rows(chat, line) for line in read(path, PairLine)]
+
+
+def _refuse_long(items: Sequence[Sequence[Row]], max_pack_tokens: int, path: str) -> None:
+    longest = max(sum(len(row.token_ids) for row in rows) for rows in items)
+    if longest > max_pack_tokens:
+        raise ConfigError(
+            f"{path}: the longest item has {longest} tokens, which do not fit a pack of {max_pack_tokens}; set "
+            f"learner.max_pack_tokens to at least {longest}, or leave the longest lines out"
+        )
+
+
+def _batches(items: Sequence[_Item], config: Config, seed: int) -> list[list[_Item]]:
+    order: list[_Item] = []
+    for epoch in range(config.num_epochs):
+        one = list(items)
+        random.Random(derive(seed, "order", epoch)).shuffle(one)
+        order += one
+    batches = [order[start : start + config.batch_size] for start in range(0, len(order), config.batch_size)]
+    return [batch for batch in batches if len(batch) > 1 or len(batches) == 1]
+
+
+def _step(
+    session: Session, config: Config, plan: _Plan, items: Sequence[_Item], step: int, num_steps: int
+) -> dict[str, float]:
+    started = time.monotonic()
+    held_out = _measure(session.policy, plan) if step % config.checkpoint_every == 0 else {}
+    metrics = _update(session.policy, plan, items)
+    rate = config.rate(step, num_steps)
+    norm = session.policy.optim_step(rate)
+    session.metrics.log(
+        step, session.stage_name, **metrics, **held_out, grad_norm=norm, learning_rate=rate,
+        train_s=time.monotonic() - started,
+        tokens_trained=sum(row.num_trained for item in items for row in item.rows),
+    )  # fmt: skip
+    session.heartbeat()
+    return metrics
+
+
+def _update(policy: Policy, plan: _Plan, items: Sequence[_Item]) -> dict[str, float]:
+    """Add the gradient of the items' mean loss, one pack at a time; return the means."""
+    config = _config_of_update(policy, plan, items)
+    sums: Counter[str] = Counter()
+    for part in _parts(items, plan.max_pack_tokens):
+        share = len(part) / len(items)
+
+        def loss(s: Streams, share: float = share) -> Loss:
+            whole = plan.choice.module.loss(s, config)
+            return replace(whole, total=whole.total * share)
+
+        metrics = policy.forward_backward(_batch(part, plan.choice.aggregation), loss)
+        sums.update({name: value * (1 if name == "loss" else share) for name, value in metrics.items()})
+    return dict(sums)
+
+
+def _config_of_update(policy: Policy, plan: _Plan, items: Sequence[_Item]) -> Any:
+    """The loss's options, with KTO's reference point of this update."""
+    if not isinstance(plan.choice.config, kto.Config):
+        return plan.choice.config
+    rows = [item.rows[0] for item in items]
+    mismatched = [_answered_by(row, other) for row, other in zip(rows, [*rows[1:], rows[0]], strict=True)]
+    now = policy.logprobs(mismatched, 1.0)
+    then = policy.logprobs(mismatched, 1.0, within=policy.as_snapshot(plan.beginning))
+    log_ratios_B = torch.stack([(new_T - ref_T).sum() for new_T, ref_T in zip(now, then, strict=True)])
+    return replace(plan.choice.config, z0=kto.reference_point(log_ratios_B))
+
+
+def _answered_by(row: Row, other: Row) -> Row:
+    reply = other.token_ids[other.prompt_length :]
+    return Row(
+        token_ids=row.prompt + reply,
+        was_sampled=(False,) * row.prompt_length + other.was_sampled[other.prompt_length :],
+    )
+
+
+def _parts(items: Sequence[_Item], max_tokens: int) -> Iterator[list[_Item]]:
+    """Cut into runs whose tokens fit one pack, whatever they share."""
+    part: list[_Item] = []
+    num_tokens = 0
+    for item in items:
+        cost = sum(len(row.token_ids) for row in item.rows)
+        if part and num_tokens + cost > max_tokens:
+            yield part
+            part, num_tokens = [], 0
+        part.append(item)
+        num_tokens += cost
+    yield part
+
+
+def _batch(items: Sequence[_Item], aggregate: aggregation.Kind) -> Batch:
+    refs = [logprobs_T for item in items for logprobs_T in item.ref_logprobs or ()]
+    return Batch(
+        rows=[row for item in items for row in item.rows], aggregate=aggregate, max_length=1, ref_logprobs=refs or None
+    )
+
+
+def _measure(policy: Policy, plan: _Plan) -> dict[str, float]:
+    """The loss's metrics on the held-out items; none where there are none."""
+    if not plan.held_out:
+        return {}
+    batch = _batch(plan.held_out, plan.choice.aggregation)
+    lengths = [row.num_trained for row in batch.rows]
+    repeats = torch.tensor(lengths)
+    given = Streams(
+        new_logprobs_T=torch.cat(policy.logprobs(batch.rows, 1.0)),
+        weights_T=aggregation.weigh(batch.aggregate, lengths, max_length=1).weights_T,
+        sequence_T=torch.arange(len(lengths)).repeat_interleave(repeats),
+        advantages_T=torch.tensor([row.advantage for row in batch.rows]).repeat_interleave(repeats),
+        ref_logprobs_T=torch.cat(list(batch.ref_logprobs)) if batch.ref_logprobs else None,
+    )
+    metrics = plan.choice.module.loss(given, plan.choice.config).metrics
+    return {f"eval/{name}": float(value / given.weights_T.sum()) for name, value in metrics.items()}
