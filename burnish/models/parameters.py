@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 
 from torch import nn
 from transformers import PreTrainedModel
 
 from burnish.core.errors import ConfigError
+
+_IS_NEAR = 0.75
 
 
 def freeze(model: nn.Module, patterns: Sequence[str]) -> None:
@@ -43,6 +45,12 @@ def _search(pattern: str, name: str) -> bool:
 def _near(pattern: str, names: Sequence[str]) -> str:
     """Say which names are like it, or which kinds there are; the layer number stands as N."""
     kinds = sorted({re.sub(r"\.\d+\.", ".N.", name) for name in names})
-    words = re.sub(r"\.\d+\.", ".N.", pattern.replace("\\", ""))
-    near = get_close_matches(words, kinds, n=3, cutoff=0.4) or [k for k in kinds if words.split(".")[-1] in k]
+    asked = re.sub(r"\.\d+\.", ".N.", pattern.replace("\\", ""))
+    likeness = {kind: _likeness(asked, kind) for kind in kinds}
+    near = sorted((kind for kind in kinds if likeness[kind] >= _IS_NEAR), key=lambda kind: -likeness[kind])[:3]
     return f"near to it: {', '.join(near)}" if near else f"there are: {', '.join(kinds)}"
+
+
+def _likeness(asked: str, name: str) -> float:
+    """How alike they are, from 0 to 1: to the whole name, or to a word of it."""
+    return max(SequenceMatcher(None, asked, part).ratio() for part in (name, *re.split(r"[._]", name)))
