@@ -26,7 +26,8 @@ def check_mismatch(mean_gap: float, limit: float) -> None:
     _demand(
         mean_gap <= limit,
         f"sampler and learner disagree by {mean_gap:.4f} nats a token on average, the limit is {limit}; "
-        "they compute different policies: look at the engine's weights, the temperature and the chat template",
+        "they compute different policies: look at the engine's weights, the temperature and the chat template; "
+        "if the engine computes in lower precision, allow for it by mismatch_limit",
     )
 
 

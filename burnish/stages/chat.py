@@ -2,11 +2,14 @@
 
 import os
 
+from rich.console import Console
+
+from burnish.chat.template import Chat
 from burnish.core import plugins
 from burnish.core.recipe import EngineConfig
 from burnish.core.types import Message
 from burnish.core.visible import visible
-from burnish.engine.types import Request, SamplingParams
+from burnish.engine.types import Failed, Finished, LiveEngine, Request, Sampled, SamplingParams
 from burnish.models.load import load
 from burnish.stages.session import open_chat
 from burnish.stages.terminal import terminal
@@ -26,9 +29,29 @@ def chat(model: str) -> None:
     while (line := _ask()) is not None:
         messages.append(Message(role="user", content=line))
         request = Request(prompt_ids=template.prompt_ids(messages), seed=int.from_bytes(os.urandom(6)), params=params)
-        reply = next(iter(engine.sample([request]))).completion.text
-        console.print(visible(reply))
-        messages.append(Message(role="assistant", content=reply))
+        messages.append(Message(role="assistant", content=_reply(engine, template, request, console)))
+
+
+def _reply(engine: LiveEngine, template: Chat, request: Request, console: Console) -> str:
+    """Print a reply as it comes; a character whose last bytes are still to come waits for them."""
+    engine.submit(request)
+    token_ids: list[int] = []
+    shown = ""
+    while True:
+        for event in engine.step():
+            if isinstance(event, Failed):
+                raise event.error
+            if isinstance(event, Sampled):
+                token_ids.append(event.token_id)
+                text = template.decode(token_ids).rstrip("\N{REPLACEMENT CHARACTER}")
+            else:
+                text = event.completion.text
+            if text.startswith(shown):
+                console.print(visible(text[len(shown) :]), end="", soft_wrap=True)
+                shown = text
+            if isinstance(event, Finished):
+                console.print()
+                return text
 
 
 def _ask() -> str | None:

@@ -21,6 +21,8 @@ from burnish.stages.progress import progress_bar
 from burnish.stages.session import BASE_CHECKPOINT, Session, open_means, open_sources
 from burnish.stages.terminal import styled, terminal
 
+_CHUNK_ROUNDS = 4  # so many times what the engine decodes at once, so that places that come free are taken
+
 
 class Config(Strict):
     """There is nothing to choose: the tasks are the recipe's, `num_eval` of each entry."""
@@ -34,7 +36,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     started = time.monotonic()
     with progress_bar(session.console) as progress:
         bar = progress.add_task(f"evaluate {label}", total=len(draws), completed=len(kept), note="")
-        for chunk in _chunks(draws, session.recipe.engine.max_rows):
+        for chunk in _chunks(draws, _CHUNK_ROUNDS * session.recipe.engine.max_rows):
             if all(draw.task.id in kept for draw in chunk):
                 continue
             rows: list[tuple[str, Json]] = []
@@ -98,7 +100,7 @@ def evaluate_model(model: str, suite: Suite, seed: int, num: int | None) -> dict
     ):
         bar = progress.add_task("evaluate", total=len(draws), note="")
         results: list[EvalResult] = []
-        for chunk in _chunks(draws, engine.max_rows):
+        for chunk in _chunks(draws, _CHUNK_ROUNDS * engine.max_rows):
             for draw, done in evaluate(means, chunk, derive(seed, "eval")):
                 results.append(result_of(draw, done))
                 progress.advance(bar)
@@ -117,7 +119,7 @@ def _label(session: Session) -> str:
 
 
 def _chunks(draws: Sequence[Draw], size: int) -> Iterator[Sequence[Draw]]:
-    """As many as the engine decodes at once: a wave that is not full takes nearly as long as one that is."""
+    """What is sampled, recorded and, on resume, done again together."""
     for start in range(0, len(draws), size):
         yield draws[start : start + size]
 

@@ -35,6 +35,7 @@ from burnish.stages.rl_config import Config
 from burnish.stages.rl_credit import ReferenceLogprobs, Shaping, credit_step
 from burnish.stages.rl_loss import advantages_of, compose, load_group_objective, multipliers_of, reads_sampler
 from burnish.stages.rl_metrics import step_metrics
+from burnish.stages.rl_mismatch import Mismatch
 from burnish.stages.session import Session
 
 _MAX_STEPS_WITHOUT_SIGNAL = 3
@@ -53,6 +54,7 @@ class _Plan:
     loss: LossFunction
     aggregate: weighing.Kind
     reference_logprobs: ReferenceLogprobs | None
+    mismatch: Mismatch
 
 
 def run(session: Session, config: Config) -> dict[str, Any]:
@@ -78,6 +80,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
 
 def _plan(session: Session, config: Config) -> _Plan:
     choice = load_group_objective(config.objective, config.objective_options)
+    mismatch = Mismatch()
     reference = _reference(session.policy, config)
     kl_in_reward = config.kl_coefficient if config.kl_in == "reward" else 0.0
     collector = Collector(
@@ -103,9 +106,11 @@ def _plan(session: Session, config: Config) -> _Plan:
             multipliers=multipliers_of(config.used_correction(choice), config.correction_options),
             kl_kind=config.kl_kind,
             kl_coefficient=config.kl_coefficient - kl_in_reward,
+            mismatch=mismatch,
         ),
         aggregate=config.aggregation or choice.aggregation,
         reference_logprobs=None if kl_in_reward else reference,
+        mismatch=mismatch,
     )
 
 
@@ -149,9 +154,10 @@ def _train(session: Session, config: Config, plan: _Plan, step: int, rollouts: S
     for number, batch in enumerate(batches):
         update = policy.forward_backward(batch, plan.loss)
         if number == 0:
-            _check_first_update(session, update, is_to_sampler=reads_sampler(plan.choice))
+            limit = config.mismatch_limit or _MISMATCH_LIMIT[session.loaded.dtype]
+            _check_first_update(update, limit, is_to_sampler=reads_sampler(plan.choice))
         sums.update(update | {"grad_norm": policy.optim_step(rate)})
-    means = {name: value / len(batches) for name, value in sums.items()}
+    means = {name: value / len(batches) for name, value in sums.items()} | dict(plan.mismatch.take())
     return means | {"learning_rate": rate, "tokens_trained": sum(row.num_trained for b in batches for row in b.rows)}
 
 
@@ -180,8 +186,8 @@ def _split(groups: Sequence[list[Row]], num_parts: int) -> list[Sequence[list[Ro
     return [groups[low:high] for low, high in pairwise(bounds) if high > low]
 
 
-def _check_first_update(session: Session, update: dict[str, float], *, is_to_sampler: bool) -> None:
-    invariants.check_mismatch(update["mismatch"], _MISMATCH_LIMIT[session.loaded.dtype])
+def _check_first_update(update: dict[str, float], limit: float, *, is_to_sampler: bool) -> None:
+    invariants.check_mismatch(update["mismatch"], limit)
     if "ratio" in update and not is_to_sampler:
         invariants.check_ratio(update["ratio"])
 

@@ -34,6 +34,9 @@ class Config(Updates):
     correction: Correction | None = None
     """For a sampler that is not quite the learner; None is "tis", or "none" for objectives that see the sampler."""
     correction_options: dict[str, float] = {}
+    mismatch_limit: float | None = Field(None, gt=0)
+    """How far sampler and learner may be apart, in nats a token on average, before the run stops; None is 0.001 in
+    float32 and 0.15 in bfloat16."""
     overlong_filter: bool = False
     """Replies that were cut off stay out of the loss."""
     overlong_cache: int = Field(0, ge=0)

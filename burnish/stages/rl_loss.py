@@ -14,6 +14,7 @@ from burnish.learner.policy import LossFunction
 from burnish.objectives import Loss, Streams, correction, kl, ops
 from burnish.objectives.dialects import Choice, choose, with_options
 from burnish.rollout.groups import Advantages
+from burnish.stages.rl_mismatch import Mismatch
 
 Correction = Literal[
     "none", "tis", "icepop", "sequence_product", "sequence_geometric", "sequence_mask", "geometric_mask",
@@ -76,14 +77,16 @@ def multipliers_of(name: Correction, options: Mapping[str, float]) -> Multiplier
 
 
 def compose(
-    choice: Choice, *, multipliers: Multipliers | None, kl_kind: kl.PenaltyKind, kl_coefficient: float
-) -> LossFunction:
+    choice: Choice, *, multipliers: Multipliers | None, kl_kind: kl.PenaltyKind, kl_coefficient: float,
+    mismatch: Mismatch,
+) -> LossFunction:  # fmt: skip
     """One function from streams to loss, which also measures how far the sampler is from the learner."""
 
     def corrected(s: Streams) -> Streams:
         return s if multipliers is None else correction.apply(s, multipliers(s))
 
     def plain(s: Streams) -> Loss:
+        mismatch.see(s)
         return ops.add(choice.module.loss(corrected(s), choice.config), _mismatch(s))
 
     def with_kl(s: Streams) -> Loss:

@@ -1,0 +1,44 @@
+"""How far the sampler was from the learner in a step: what means over tokens do not show.
+
+The mean gap and the k3 estimate of the divergence are metrics of the loss (`rl_loss`). Here are the largest gap of a
+token, and the smallest and largest ratio of a whole reply, learner to sampler: exp of the sum of its tokens' gaps,
+which is what importance weights of replies are made of.
+
+Not covered: replies of other ranks.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from burnish.objectives import Streams, ops
+
+
+class Mismatch:
+    """Gathers over the packs of a step."""
+
+    def __init__(self) -> None:
+        self._largest: list[Tensor] = []
+        self._log_ratios: list[Tensor] = []
+
+    def see(self, s: Streams) -> None:
+        """Take note of a pack."""
+        old_logprobs_T = ops.required(s.old_logprobs_T, "old_logprobs_T").detach()
+        gap_T = old_logprobs_T - ops.required(s.rollout_logprobs_T, "rollout_logprobs_T")
+        log_ratio_N = gap_T.new_zeros(int(s.sequence_T.max()) + 1).index_add(0, s.sequence_T, gap_T)
+        self._largest.append(gap_T.abs().max())
+        self._log_ratios.append(log_ratio_N)
+
+    def take(self) -> Mapping[str, float]:
+        """What was seen since the last call, as metrics."""
+        if not self._largest:
+            return {}
+        ratios_N = torch.cat(self._log_ratios).exp()
+        largest = float(torch.stack(self._largest).max())
+        self._largest, self._log_ratios = [], []
+        return {
+            "mismatch_max": largest,
+            "mismatch_sequence_min": float(ratios_N.min()),
+            "mismatch_sequence_max": float(ratios_N.max()),
+        }
