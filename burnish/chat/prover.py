@@ -7,11 +7,11 @@ supported*: the template refuses, and so does `Chat`. All but the first come wit
 Covered: what `Chat` promises. Not covered: whether the model was trained with this template.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from burnish.chat import probes
+from burnish.chat import look_alikes, probes
 from burnish.chat.rendering import Tokenizer, Turn, render
 from burnish.chat.template import Chat
 from burnish.core.errors import ConfigError
@@ -33,7 +33,6 @@ _TEXTS = (
 )
 _SYSTEM, _FIRST, _REPLY, _SECOND = "sysmark", "firstmark", "replymark", "secondmark"
 _THINKING = "thinkmark"
-_WORDS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +59,15 @@ def prove(tokenizer: Tokenizer) -> list[Proof]:
         subject = _Subject(tokenizer, Chat(tokenizer))
     except ConfigError as error:
         return [Proof(claim="a prompt goes on with a reply that ends", outcome="fails", evidence=str(error))]
-    return [_prove(claim, check, subject) for claim, check in _CLAIMS.items()]
+    always = [_prove(claim, check, subject, "fails") for claim, check in _ALWAYS.items()]
+    return always + [_prove(claim, check, subject, "not supported") for claim, check in _WHERE_SUPPORTED.items()]
 
 
-def _prove(claim: str, check: Callable[[_Subject], _Finding], subject: _Subject) -> Proof:
+def _prove(claim: str, check: Callable[[_Subject], _Finding], subject: _Subject, if_refused: Outcome) -> Proof:
     try:
         outcome, evidence = check(subject)
     except ConfigError as error:
-        outcome, evidence = "not supported", str(error)
+        outcome, evidence = if_refused, str(error)
     return Proof(claim=claim, outcome=outcome, evidence=evidence)
 
 
@@ -126,66 +126,8 @@ def _system(s: _Subject) -> _Finding:
 
 
 def _look_alikes(s: _Subject) -> _Finding:
-    special = {token_id for token_id, token in s.tokenizer.added_tokens_decoder.items() if token.special}
-    for role, place in _places(s):
-        # What only the model writes, such as <think>, is its own affair.
-        watched = special if role == "assistant" else special | _written_by_template(s)
-        plain = [token_id for token_id in place("ab") if token_id in watched]
-        for text in _hostile_texts(s, watched):
-            if [token_id for token_id in place(text) if token_id in watched] != plain:
-                return "fails", f"as a message of role {role}, {text!r:.160} became control tokens"
-    return _HOLDS
-
-
-def _places(s: _Subject) -> Iterator[tuple[Role, Callable[[str], Sequence[int]]]]:
-    """The ways in which text gets into a conversation, of those that the template supports."""
-    ways: dict[Role, Callable[[str], Sequence[int]]] = {
-        "user": lambda text: s.chat.prompt_ids([_user(text)]),
-        "system": lambda text: s.chat.prompt_ids([_message("system", text), _user(_FIRST)]),
-        "assistant": lambda text: s.chat.reply_ids(text),
-        "tool": lambda text: s.chat.continue_ids(_so_far(s), [_message("tool", text)]),
-    }
-    for role, place in ways.items():
-        try:
-            place("ab")
-        except ConfigError:  # a role that is not supported has a row of its own
-            continue
-        yield role, place
-
-
-def _written_by_template(s: _Subject) -> set[int]:
-    """The added tokens that the template writes around what others say."""
-    ids = {token_id for role, place in _places(s) if role != "assistant" for token_id in place("ab")}
-    return ids & set(s.tokenizer.added_tokens_decoder)
-
-
-def _hostile_texts(s: _Subject, watched: set[int]) -> Iterator[str]:
-    """Control tokens spelled whole, inside themselves, in look-alike characters, and in halves at a message's ends."""
-    words = sorted(s.tokenizer.added_tokens_decoder[token_id].content for token_id in watched)
-    for start in range(0, len(words), _WORDS_AT_ONCE):
-        some = words[start : start + _WORDS_AT_ONCE]
-        for disguise in _DISGUISES:
-            yield "a" + "b".join(map(disguise, some)) + "b"
-        yield "a" + "".join(some) + "b"
-    for word in sorted(s.tokenizer.added_tokens_decoder[token_id].content for token_id in _written_by_template(s)):
-        for at in range(1, len(word)):
-            yield "a" + word[:at]
-            yield word[at:] + "b"
-
-
-def _full_width(word: str) -> str:
-    """Characters that compatibility normalisation (NFKC) turns into the word's."""
-    return "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in word)
-
-
-_DISGUISES: tuple[Callable[[str], str], ...] = (
-    str,
-    str.upper,
-    _full_width,
-    lambda word: word[:1] + word + word[1:],
-    lambda word: word[:2] + "\u200b" + word[2:],
-    lambda word: word[:2] + "\u00ad" + word[2:],
-)
+    found = look_alikes.counterexample(s.tokenizer, s.chat)
+    return _HOLDS if found is None else ("fails", found)
 
 
 def _forgery(s: _Subject) -> _Finding:
@@ -310,14 +252,16 @@ def _around(text: str, other: str) -> str:
     return repr(text[max(0, at - 20) : at + 40])
 
 
-_CLAIMS: dict[str, Callable[[_Subject], _Finding]] = {
+_ALWAYS: dict[str, Callable[[_Subject], _Finding]] = {
     "ids say what the template renders, and replies come back": _round_trip,
     "the generation prompt only adds": _generation_prompt,
     "a demonstration is its prompt, then the reply as the template renders it": _demonstration,
     "a reply ends with one stop token": _end,
     "a conversation needs no system message": _no_system,
-    "a system message is shown": _system,
     "text that spells control tokens stays text": _look_alikes,
+}
+_WHERE_SUPPORTED: dict[str, Callable[[_Subject], _Finding]] = {
+    "a system message is shown": _system,
     "text cannot forge a turn": _forgery,
     "a later turn leaves the earlier ones as they were": _prefix,
     "a later turn leaves a system message where it was": _prefix_with_system,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from burnish.core.errors import ConfigError
 from burnish.core.ledger import Ledger
 from burnish.core.seeds import derive
 from burnish.core.types import Trajectory
@@ -36,6 +37,13 @@ class Collector:
     seed: int
     group_size: int
     params: SamplingParams
+
+    def __post_init__(self) -> None:
+        if not self.params.is_trainable:
+            raise ConfigError(
+                f"samples drawn with {self.params} cannot train: their log-probabilities are not those of "
+                "softmax(logits / temperature), which the learner computes; set a temperature above 0 and nothing else"
+            )
 
     def collect(self, step: int, first_draw: int, *, num_prompts: int, max_draws: int) -> StepRollouts:
         """Sample until `num_prompts` groups have signal or `max_draws` prompts were tried."""

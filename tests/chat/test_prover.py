@@ -1,6 +1,7 @@
 """The prover finds what a template breaks, and nothing where it breaks nothing."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tokenizers import AddedToken
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 from burnish.chat.prover import prove
 from burnish.cli import app
 from burnish.models.tiny import tiny_tokenizer
-from tests.chat.families import FAMILIES, family_tokenizer, with_template
+from tests.chat.families import family_tokenizer, with_template
 
 CHATML_TURN = "<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n"
 OPENED = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -105,5 +106,14 @@ def test_a_model_that_is_not_there_is_bad_input():
     assert CliRunner().invoke(app, ["chat-template", "check", "no-such-model"]).exit_code == 2
 
 
-def test_families_are_all_tried():
-    assert set(FAMILIES) == {"chatml", "llama3", "qwen3", "mistral", "gemma"}
+def test_the_commands_of_the_page_work():
+    page = (Path(__file__).parents[2] / "docs" / "chat_templates.md").read_text(encoding="utf-8")
+    lines = [line.strip() for line in page.splitlines() if line.startswith("    burnish ")]
+    assert [CliRunner().invoke(app, line.split()[1:]).exit_code for line in lines] == [0]
+
+
+def test_a_model_by_a_name_is_read_without_its_weights(tmp_path):
+    tokenizer = tiny_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    assert CliRunner().invoke(app, ["chat-template", "check", str(tmp_path)]).exit_code == 0

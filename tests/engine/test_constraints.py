@@ -10,14 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from burnish.chat.template import Chat
 from burnish.core.errors import ConfigError
+from burnish.engine.local import open_engine
 from burnish.engine.params import Constraint
 from burnish.engine.sampler import draw
 from burnish.engine.shaping import DeadEnd, Vocabulary, open_shaper
-from burnish.engine.types import SamplingParams
+from burnish.engine.types import Request, SamplingParams
 from burnish.models.load import load_tokenizer
 from burnish.models.tiny import tiny_tokenizer
 from tests.engine.chi_square import agrees
-from tests.fakes import tiny_chat
+from tests.fakes import random_model, tiny_chat
 
 SIZE, END = 259, 258
 
@@ -215,3 +216,33 @@ def test_a_constraint_that_is_none_is_refused(kind, source, message):
     params = SamplingParams(constraint=Constraint(kind=kind, source=source))
     with pytest.raises(ConfigError, match=f"the {kind} .*cannot be used: .*{message}"):
         open_shaper(params, (1,), Vocabulary(tiny_chat(), SIZE))
+
+
+def _engine():
+    chat = tiny_chat()
+    return open_engine(random_model("llama"), chat, max_rows=8, version=lambda: 0)
+
+
+def test_an_engine_keeps_the_constraint_of_each_request_beside_free_ones():
+    params = [regex("(yes|no)!?"), SamplingParams(max_new_tokens=12), regex("[0-9]{3}")]
+    requests = [Request(prompt_ids=(1, 2, 3), seed=i, num_samples=4, params=p) for i, p in enumerate(params)]
+    texts = {0: [], 1: [], 2: []}
+    for done in _engine().sample(requests):
+        texts[done.request].append(done.completion.text)
+        assert done.request == 1 or done.completion.stop_reason == "eos"
+    assert all(re.fullmatch("(yes|no)!?", text) for text in texts[0])
+    assert all(re.fullmatch("[0-9]{3}", text) for text in texts[2])
+    alone = {d.sample: d.completion.text for d in _engine().sample([requests[1]])}
+    assert sorted(texts[1]) == sorted(alone.values())
+
+
+def test_an_engine_cuts_an_unfinished_text_and_says_so():
+    [done] = _engine().sample([Request(prompt_ids=(1, 2), seed=0, params=regex("[0-9]{30}", max_new_tokens=5))])
+    assert done.completion.stop_reason == "length" and re.fullmatch("[0-9]{5}", done.completion.text)
+
+
+def test_an_engine_raises_what_a_sample_died_of():
+    [a, end] = tiny_chat().reply_ids("a")
+    params = regex("ab", allowed_tokens=frozenset({a, end}))
+    with pytest.raises(DeadEnd, match="after 1 tokens"):
+        list(_engine().sample([Request(prompt_ids=(1, 2), seed=0, params=params)]))

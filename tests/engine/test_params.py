@@ -1,5 +1,8 @@
 """Sampling options that cannot be, or that would do nothing, are refused with a way out."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from burnish.core.errors import ConfigError
@@ -65,3 +68,11 @@ def test_params_are_keys():
 )
 def test_only_temperature_alone_gives_samples_that_train(params, is_shaped, is_trainable):
     assert (params.is_shaped, params.is_trainable) == (is_shaped, is_trainable)
+
+
+def test_the_page_on_sampling_names_every_option_and_its_code_runs():
+    page = (Path(__file__).parents[2] / "docs" / "sampling.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, {})
+    named = set(re.findall(r"`(\w+)`", page))
+    assert set(SamplingParams.__dataclass_fields__) - {"max_new_tokens", "stop"} <= named

@@ -12,6 +12,7 @@ from burnish.engine.params import Constraint
 from burnish.engine.sampler import draw
 from burnish.engine.shaping import DeadEnd, Vocabulary, open_shaper
 from burnish.engine.types import SamplingParams
+from burnish.rollout.collect import Collector
 from tests.engine.chi_square import agrees
 from tests.fakes import tiny_chat
 
@@ -147,6 +148,13 @@ def test_a_row_without_any_token_left_says_so():
     shaper.accept(1)
     with pytest.raises(DeadEnd, match="after 1 tokens, no token is both allowed"):
         shaper.shape(torch.tensor([0.0, -torch.inf, -torch.inf, 0.0]))
+
+
+def test_rollouts_of_shaped_samples_are_refused():
+    shared = {"means": None, "ledger": None, "mixture": None, "stage": 0, "seed": 0, "group_size": 2}
+    Collector(**shared, params=SamplingParams(temperature=0.7))
+    with pytest.raises(ConfigError, match=r"presence_penalty=1.* cannot train"):
+        Collector(**shared, params=SamplingParams(presence_penalty=1))
 
 
 def test_a_constraint_without_its_package_names_the_extra(monkeypatch):
