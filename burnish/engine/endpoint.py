@@ -128,6 +128,6 @@ class Endpoint:
             "presence_penalty": p.presence_penalty,
             "frequency_penalty": p.frequency_penalty,
             "seed": seed % (1 << 31),
-            **({"stop": list(p.stop)} if p.stop else {}),
+            **({"stop": [*p.stop]} if p.stop else {}),
             **(extensions if self._config.extended else {}),
         }

@@ -11,6 +11,7 @@ to another host). Not covered: proxies, streaming.
 """
 
 import http.client
+import itertools
 import json
 import os
 import socket
@@ -106,11 +107,12 @@ class Lifeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Try:
-    """One answer, as it came."""
+    """One answer, as it came; status 0 is none."""
 
-    status: int
-    content: bytes
-    retry_after_s: float | None
+    fault: str
+    status: int = 0
+    content: bytes = b""
+    retry_after_s: float = 0.0
 
 
 class Client:
@@ -149,28 +151,29 @@ class Client:
         what = f"{method} {path} at {self.name}"
         most_tries = self._server.most_tries if may_repeat else 1
         payload = None if body is None else json.dumps(body).encode()
-        for number in range(1, most_tries + 1):
+        for number in itertools.count(1):
+            got = self._try(method, path, payload, until, lifeline)
             if lifeline.is_cut:
                 raise GivenUp(f"{what}: given up")
-            fault, retry_after_s = "", None
-            try:
-                got = self._try(method, path, payload, until, lifeline)
-            except (OSError, http.client.HTTPException) as error:
-                fault = f"{type(error).__name__} {error}".strip()
-            else:
-                if got.status not in _REPEATABLE or number == most_tries:
-                    return _read(what, got, answer)
-                fault, retry_after_s = f"HTTP {got.status}", got.retry_after_s
-            if lifeline.is_cut:
-                raise GivenUp(f"{what}: given up")
-            pause_s = max(retry_after_s or 0.0, self._pause(number))
+            if got.status and (got.status not in _REPEATABLE or number == most_tries):
+                return _read(what, got, answer)
+            pause_s = max(got.retry_after_s, self._pause(number))
             if time.monotonic() + pause_s >= until:
-                raise EngineError(f"{what}: no answer within {limit_s:g} s ({fault}); see the server's log")
-            if number < most_tries:
-                lifeline.sleep(pause_s)
-        raise EngineError(f"{what}: {fault}, after {most_tries} tries; is the server running and reachable?")
+                raise EngineError(f"{what}: no answer within {limit_s:g} s ({got.fault}); see the server's log")
+            if number == most_tries:
+                raise EngineError(
+                    f"{what}: {got.fault}, after {most_tries} tries; is the server running and reachable?"
+                )
+            lifeline.sleep(pause_s)
+        raise AssertionError
 
     def _try(self, method: str, path: str, payload: bytes | None, until: float, lifeline: Lifeline) -> _Try:
+        try:
+            return self._try_once(method, path, payload, until, lifeline)
+        except (OSError, http.client.HTTPException) as error:
+            return _Try(fault=f"{type(error).__name__} {error}".strip())
+
+    def _try_once(self, method: str, path: str, payload: bytes | None, until: float, lifeline: Lifeline) -> _Try:
         connection = self._connection(_left(until))
         try:
             connection.connect()
@@ -182,6 +185,7 @@ class Client:
                 status=response.status,
                 content=_content(response, connection.sock, until),
                 retry_after_s=_retry_after(response),
+                fault=f"HTTP {response.status}",
             )
         finally:
             lifeline.hold(None)
@@ -229,10 +233,10 @@ def _left(until: float) -> float:
     return left_s
 
 
-def _retry_after(response: http.client.HTTPResponse) -> float | None:
+def _retry_after(response: http.client.HTTPResponse) -> float:
     """Seconds; the form with a date is not used by model servers and counts as absent."""
     value = response.headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else None
+    return float(value) if value.isdigit() else 0.0
 
 
 def _read(what: str, got: _Try, answer: type[A]) -> A:

@@ -89,9 +89,9 @@ class CompletionsWire:
     def _body(self, job: Job) -> dict[str, Json]:
         return {
             "model": self._model,
-            "prompt": list(job.prompt_ids),
+            "prompt": [*job.prompt_ids],
             "seed": job.seed,
-            "stop_token_ids": sorted(self._stop_ids),
+            "stop_token_ids": [*sorted(self._stop_ids)],
             "ignore_eos": True,
             "skip_special_tokens": False,
             "spaces_between_special_tokens": False,
@@ -134,15 +134,15 @@ def sampling_options(p: SamplingParams) -> dict[str, Json]:
         "repetition_penalty": p.repetition_penalty,
         "presence_penalty": p.presence_penalty,
         "frequency_penalty": p.frequency_penalty,
-        "stop": list(p.stop),
+        "stop": [*p.stop],
         "logprobs": p.top_logprobs,
     }
     if p.logit_bias:
         options["logit_bias"] = {str(token_id): bias for token_id, bias in p.logit_bias}
     if p.allowed_tokens is not None:
-        options["allowed_token_ids"] = sorted(p.allowed_tokens)
+        options["allowed_token_ids"] = [*sorted(p.allowed_tokens)]
     if p.constraint is not None:
-        options["structured_outputs"] = _structured(p.constraint)
+        options["structured_outputs"] = structured(p.constraint)
     return options
 
 
@@ -159,7 +159,8 @@ def drawn(choice: Choice, job: Job) -> Drawn:
     )
 
 
-def _structured(constraint: Constraint) -> dict[str, Json]:
+def structured(constraint: Constraint) -> dict[str, Json]:
+    """A constraint in vLLM's words."""
     return {_STRUCTURED[constraint.kind]: constraint.source}
 
 

@@ -92,7 +92,7 @@ class SglangWire:
     def _body(self, job: Job) -> dict[str, Json]:
         return {
             "rid": _rid(job),
-            "input_ids": list(job.prompt_ids),
+            "input_ids": [*job.prompt_ids],
             "sampling_params": sampling_options(job.params, job.seed, self._stop_ids),
             "return_logprob": True,
             "logprob_start_len": 0 if job.wants_prompt_logprobs else -1,
@@ -114,8 +114,8 @@ def sampling_options(p: SamplingParams, seed: int, stop_ids: frozenset[int]) -> 
         "repetition_penalty": p.repetition_penalty,
         "presence_penalty": p.presence_penalty,
         "frequency_penalty": p.frequency_penalty,
-        "stop": list(p.stop),
-        "stop_token_ids": sorted(stop_ids),
+        "stop": [*p.stop],
+        "stop_token_ids": [*sorted(stop_ids)],
         "skip_special_tokens": False,
         "spaces_between_special_tokens": False,
         "sampling_seed": seed % (1 << 31),

@@ -9,7 +9,8 @@ Not covered: LoRA adapters, weight transfer by process groups.
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
-from typing import Protocol, TypeVar
+from importlib import import_module
+from typing import Any, Protocol, TypeVar
 
 from transformers import PreTrainedModel
 
@@ -17,8 +18,8 @@ from burnish.chat.template import Chat
 from burnish.core.errors import ConfigError, EngineError
 from burnish.core.types import Json
 from burnish.engine.http_client import GivenUp, Lifeline
-from burnish.engine.openai_wire import sampling_options, unmet
-from burnish.engine.params import SamplingParams
+from burnish.engine.openai_wire import sampling_options, structured, unmet
+from burnish.engine.params import Constraint, SamplingParams
 from burnish.engine.proof import prove_processed
 from burnish.engine.served import Place, ServedEngine, shortest
 from burnish.engine.types import LiveEngine, Request
@@ -27,13 +28,10 @@ from burnish.engine.weight_sync import Delivery
 from burnish.engine.wire import NUM_LIKELY, Drawn, Job
 from burnish.runtime.local import Background
 
-try:
-    import vllm  # pyright: ignore[reportMissingImports]
-    from vllm.sampling_params import (  # pyright: ignore[reportMissingImports]
-        RequestOutputKind,
-        StructuredOutputsParams,
-    )
-    from vllm.v1.engine.async_llm import AsyncLLM  # pyright: ignore[reportMissingImports]
+try:  # by name: a type checker would take the file beside this one for the package, and the package has no types
+    vllm: Any = import_module("vllm")
+    params: Any = import_module("vllm.sampling_params")
+    async_llm: Any = import_module("vllm.v1.engine.async_llm")
 except ImportError as error:
     raise ConfigError(
         f"engine 'vllm' with in_process needs the package vllm ({error}); install it, or give the url of a server"
@@ -48,7 +46,7 @@ def open_inside(
     """Build vLLM on the model's folder."""
     with ExitStack() as stack:
         background = stack.enter_context(Background())
-        inside = Inside(background.run(_build(config.model or model.name_or_path, max_rows, config)), background)
+        inside = Inside(background.run(_build(config.model or model.name_or_path or "", max_rows, config)), background)
         stack.callback(inside.close)
         wire = InsideWire(inside, chat.stop_ids)
         prove_processed(wire, chat)
@@ -62,14 +60,14 @@ def open_inside(
     )  # fmt: skip
 
 
-async def _build(folder: str, max_rows: int, config: Config) -> AsyncLLM:
+async def _build(folder: str, max_rows: int, config: Config) -> Any:
     """In the loop, where its output handler has to live."""
     given: dict[str, Json] = {
         "model": folder, "max_num_seqs": max_rows, "logprobs_mode": "processed_logprobs", "enable_log_requests": False,
         **config.engine_args,
     }  # fmt: skip
     try:
-        return AsyncLLM.from_engine_args(vllm.AsyncEngineArgs(**given))
+        return async_llm.AsyncLLM.from_engine_args(vllm.AsyncEngineArgs(**given))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"vLLM does not take {given}: {error}") from error
 
@@ -77,7 +75,7 @@ async def _build(folder: str, max_rows: int, config: Config) -> AsyncLLM:
 class Inside:
     """An `AsyncLLM` and the loop that it lives in."""
 
-    def __init__(self, llm: AsyncLLM, background: Background) -> None:
+    def __init__(self, llm: Any, background: Background) -> None:
         self.llm, self._background = llm, background
 
     def wait(self, what: str, work: Coroutine[object, object, T], wait_s: float | None, lifeline: Lifeline) -> T:
@@ -114,8 +112,8 @@ class InsideWire:
 
     def most_likely(self, prompt_ids: tuple[int, ...], temperature: float, label: str) -> dict[int, float]:
         """See `Wire`."""
-        params = SamplingParams(temperature=temperature, max_new_tokens=1, top_logprobs=NUM_LIKELY)
-        job = Job(id=f"probe-{temperature}", prompt_ids=prompt_ids, params=params, seed=0, label=label)
+        likely = SamplingParams(temperature=temperature, max_new_tokens=1, top_logprobs=NUM_LIKELY)
+        job = Job(id=f"probe-{temperature}", prompt_ids=prompt_ids, params=likely, seed=0, label=label)
         return dict(self.draw(job, Lifeline()).top_logprobs[0])
 
     def unmet(self, request: Request) -> list[str]:
@@ -141,17 +139,21 @@ class InsideWire:
             top_logprobs=_top(done.logprobs or (), job.params.top_logprobs),
         )
 
-    def _params(self, job: Job) -> vllm.SamplingParams:
+    def _params(self, job: Job) -> Any:
         options = sampling_options(job.params)
         bias = dict(job.params.logit_bias)
-        constraint = options.pop("structured_outputs", None)
+        options.pop("structured_outputs", None)
         return vllm.SamplingParams(
             **options | {"logit_bias": bias or None},
-            structured_outputs=None if constraint is None else StructuredOutputsParams(**constraint),
+            structured_outputs=_structured(job.params.constraint),
             seed=job.seed, stop_token_ids=self._stop_ids, ignore_eos=True, skip_special_tokens=False,
-            spaces_between_special_tokens=False, output_kind=RequestOutputKind.FINAL_ONLY,
+            spaces_between_special_tokens=False, output_kind=params.RequestOutputKind.FINAL_ONLY,
             prompt_logprobs=0 if job.wants_prompt_logprobs else None,
         )  # fmt: skip
+
+
+def _structured(constraint: Constraint | None) -> Any:
+    return None if constraint is None else params.StructuredOutputsParams(**structured(constraint))
 
 
 class _Entry(Protocol):

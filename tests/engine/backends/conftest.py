@@ -101,7 +101,10 @@ def backend(request, make):
 
 @pytest.fixture(scope="session")
 def vllm_server(tmp_path_factory):
-    """A vLLM that serves the starter model in float32 on this host's processor."""
+    """A vLLM that serves the starter model in float32: started here, or one that runs already (BURNISH_VLLM_URL)."""
+    if url := os.environ.get("BURNISH_VLLM_URL"):
+        yield url
+        return
     python = os.environ.get("BURNISH_VLLM_PYTHON")
     if not python:
         pytest.skip("no BURNISH_VLLM_PYTHON: run `make test-vllm`, or name an interpreter that has vllm")
