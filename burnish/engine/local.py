@@ -22,6 +22,7 @@ from burnish.chat.template import Chat
 from burnish.core.config import Strict, validate
 from burnish.core.errors import ConfigError
 from burnish.core.types import Json
+from burnish.engine.adapters import Adapter
 from burnish.engine.native.steps import NativeSteps, reason_why_not
 from burnish.engine.scheduler import Limits, Scheduler
 from burnish.engine.shaping import Vocabulary, open_shaper
@@ -66,6 +67,7 @@ class LocalEngine:
         self, model: PreTrainedModel, chat: Chat, *, max_rows: int, version: Callable[[], int], config: Config
     ) -> None:
         self._version, self._max_waiting = version, config.max_waiting
+        self._adapters: set[str] = set()
         self._context: int | None = model.config.to_dict().get("max_position_embeddings")
         self._vocabulary = Vocabulary(chat, len(head_of(model).weight_V_D))
         self._steps, depends_on_cuts = _open_path(model, config)
@@ -119,6 +121,14 @@ class LocalEngine:
             )
         return self._scheduler.submit(request, keeps_samples=True)
 
+    def put_adapter(self, name: str, adapter: Adapter) -> None:
+        """Serve a LoRA adapter by name, from the next step on; one of that name is replaced."""
+        if not isinstance(self._steps, TorchSteps):
+            raise ConfigError("the native step serves no adapters by name; open the engine with path = 'torch'")
+        self._steps.adapters.put(name, adapter)
+        self._adapters.add(name)
+        self._scheduler.take_over()
+
     def cancel(self, number: int) -> None:
         """See `LiveEngine`."""
         self._scheduler.cancel(number)
@@ -130,6 +140,10 @@ class LocalEngine:
     def _check(self, request: Request) -> None:
         """`ConfigError` if a request can never be sampled."""
         num_given, num_new = len(request.prompt_ids), request.params.max_new_tokens
+        if request.adapter is not None and request.adapter not in self._adapters:
+            raise ConfigError(
+                f"no adapter {request.adapter!r}; there are: {', '.join(sorted(self._adapters)) or 'none'}"
+            )
         if not num_given:
             raise ConfigError("a request has an empty prompt; it needs at least one token")
         asked = f"prompt of {num_given} tokens and max_new_tokens {num_new} exceed"

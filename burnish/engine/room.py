@@ -37,7 +37,7 @@ class Room:
                 return False
         return True
 
-    def open(self, lane: Lane, prompts: Sequence[Lane], version: int) -> bool:
+    def open(self, lane: Lane, prompts: Sequence[Lane], epoch: int) -> bool:
         """Open a lane's branch on the longest beginning there is; not if a prompt will soon offer a longer one."""
         beginnings = self._beginnings(lane, prompts)
         best = max(beginnings, key=lambda b: b.length, default=None)
@@ -46,7 +46,7 @@ class Room:
             return False
         parent = best.branch if best and length else None
         lane.branch = self._steps.open(parent, length, adapter=lane.adapter)
-        lane.num_fed, lane.version = length, version
+        lane.num_fed, lane.epoch = length, epoch
         return True
 
     def close(self, lane: Lane) -> None:
@@ -55,9 +55,9 @@ class Room:
             self._steps.drop(lane.branch)
         lane.branch, lane.num_fed = None, 0
 
-    def keep(self, lane: Lane, version: int) -> None:
+    def keep(self, lane: Lane, epoch: int) -> None:
         """Close a lane, but keep its branch to begin from, if all of it is of the weights as they are."""
-        if lane.branch is None or lane.version != version:
+        if lane.branch is None or lane.epoch != epoch:
             self.close(lane)
             return
         self._kept.setdefault(lane.adapter, Prefixes()).add(lane.branch, lane.token_ids[: lane.num_fed])

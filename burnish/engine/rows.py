@@ -18,7 +18,8 @@ _UNIFORMS = 64
 class Lane:
     """A sequence, and how much of it its branch holds; without a branch, nothing. `age` orders lanes, oldest first.
 
-    Of a measured lane every token must be fed, since its own log-probabilities are wanted.
+    Of a measured lane every token must be fed, since its own log-probabilities are wanted. `epoch` numbers the weights
+    that its branch was begun with.
     """
 
     age: tuple[int, int]
@@ -28,7 +29,7 @@ class Lane:
     is_measured: bool = False
     branch: int | None = None
     num_fed: int = 0
-    version: int = 0
+    epoch: int = 0
 
     @property
     def num_missing(self) -> int:

@@ -55,7 +55,7 @@ class Scheduler:
         self._steps, self._chat, self._limits, self._exact = steps, chat, limits, exact
         self._read_version, self._open_shaper = version, open_shaper
         self._room = Room(steps, exact=exact)
-        self._version = version()
+        self._version, self._epoch = version(), 0
         self._queue: deque[Group] = deque()
         self._groups: list[Group] = []
         self._rows: list[Row] = []
@@ -94,6 +94,7 @@ class Scheduler:
     def take_over(self) -> None:
         """Take over weights that may have changed: nothing that was computed with others is used for a new sample."""
         self._version = self._read_version()
+        self._epoch += 1
         self._steps.refresh()
         self.forget()
         for group in self._groups:
@@ -126,7 +127,7 @@ class Scheduler:
         budget = max(self._limits.step_tokens - len(tasks), EXACT_CHUNK)
         for lane in sorted(lagging, key=lambda lane: lane.age):
             begins = lane.branch is None
-            if begins and not self._room.open(lane, [group.lane for group in self._groups], self._version):
+            if begins and not self._room.open(lane, [group.lane for group in self._groups], self._epoch):
                 continue
             num_tokens = self._span(lane, budget)
             # A lane begins only if there is room for all of it, so that lanes seldom begin in vain.
@@ -208,7 +209,7 @@ class Scheduler:
                 parts.append(group.hidden_D.expand(len(begun), -1))
         for group in self._groups:
             if not group.num_pending:
-                self._room.keep(group.lane, self._version)
+                self._room.keep(group.lane, self._epoch)
         self._groups = [group for group in self._groups if group.num_pending]
         return self._settle(rows, draw_rows(self._steps, torch.cat(parts), rows)) if rows else []
 
@@ -218,7 +219,7 @@ class Scheduler:
         while group.num_pending and len(self._rows) < self._limits.max_rows:
             row = new_row(group, self._open_shaper(group.request))
             row.lane.branch = self._steps.open(group.lane.branch, adapter=group.lane.adapter)
-            row.lane.num_fed, row.lane.version = group.lane.num_fed, self._version
+            row.lane.num_fed, row.lane.epoch = group.lane.num_fed, self._epoch
             self._rows.append(row)
             begun.append(row)
         return begun
@@ -254,7 +255,7 @@ class Scheduler:
         for row in rows:
             # What was decoded token by token has other bits than a chunk of a prompt: `exact` cannot use it again.
             if row.group.keeps_samples and not self._exact:
-                self._room.keep(row.lane, self._version)
+                self._room.keep(row.lane, self._epoch)
             else:
                 self._room.close(row.lane)
         gone = {id(row) for row in rows}

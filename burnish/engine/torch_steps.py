@@ -8,14 +8,16 @@ Weights are the learner's own, so there is nothing to take over when they change
 `adapters`); what `models.attention` covers. Not covered: layers that keep a state instead of keys and values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from burnish.core.errors import ConfigError
+from burnish.engine.adapters import Adapters, segments_of
 from burnish.engine.block_attention import Arrangement, BlockLayout, Held, arrange
 from burnish.engine.blocks import BLOCK, Block, Blocks, LayerShape
 from burnish.engine.params import SamplingParams
@@ -32,6 +34,7 @@ class _Branch:
 
     blocks: list[Block]
     length: int
+    adapter: str | None
     is_read: bool = False
 
 
@@ -40,6 +43,7 @@ class TorchSteps:
 
     def __init__(self, model: PreTrainedModel, *, memory_mb: int, exact: bool = False) -> None:
         self._model, self._exact = model, exact
+        self.adapters = Adapters(model)
         shapes = _layer_shapes(model)
         num_blocks = (memory_mb << 20) // (BLOCK * _bytes_a_token(shapes, model.dtype))
         if num_blocks < 1:
@@ -61,7 +65,7 @@ class TorchSteps:
 
     def open(self, parent: int | None = None, length: int | None = None, *, adapter: str | None = None) -> int:
         """See `Steps`. A block that the parent and the fork would both fill is copied when it comes to that."""
-        branch = _Branch([], 0)
+        branch = _Branch([], 0, adapter)
         if parent is not None:
             held = self._branches[parent]
             branch.length = held.length if length is None else length
@@ -89,6 +93,7 @@ class TorchSteps:
         """See `Steps`."""
         branches = [self._branches[w.branch] for w in work]
         rows = [i for i, w in enumerate(work) if len(w.token_ids) == 1 and branches[i].length > 0]
+        rows.sort(key=lambda i: branches[i].adapter or "")
         self._read([] if self._exact else [branches[i] for i in rows])
         held = [self._extend(branch, len(w.token_ids)) for branch, w in zip(branches, work, strict=True)]
         self._blocks.settle()
@@ -97,7 +102,7 @@ class TorchSteps:
         if not self._exact:
             hidden_T_D = self._forward(work, held, rows, spans, 0)
             return _in_order(hidden_T_D, work, [*rows, *spans], every_token)
-        packs = [*(rows[i : i + self._pack_rows] for i in range(0, len(rows), self._pack_rows)), *([i] for i in spans)]
+        packs = [*self._packs(rows, branches), *([i] for i in spans)]
         fills = [self._pack_rows if is_row.issuperset(pack) else 0 for pack in packs]
         hidden = [self._forward(work, held, [], pack, fill) for pack, fill in zip(packs, fills, strict=True)]
         return _in_order(torch.cat(hidden), work, [i for pack in packs for i in pack], every_token)
@@ -137,13 +142,21 @@ class TorchSteps:
         device = self._model.device
         layout = BlockLayout(self._blocks, self._arrangement(work, held, rows), [held[i] for i in spans], device)
         num_added = max(0, num_rows - len(token_ids))
-        hidden_T_D = hidden_states(
-            self._model,
-            torch.tensor(token_ids + [0] * num_added, device=device),
-            torch.tensor(positions + [0] * num_added, device=device),
-            layout,
-        )
+        used = [self._branches[work[i].branch].adapter for i in (*rows, *spans)]
+        with self.adapters.applied(segments_of(used, [held[i].num_new for i in (*rows, *spans)], num_added)):
+            hidden_T_D = hidden_states(
+                self._model,
+                torch.tensor(token_ids + [0] * num_added, device=device),
+                torch.tensor(positions + [0] * num_added, device=device),
+                layout,
+            )
         return hidden_T_D[: len(token_ids)]
+
+    def _packs(self, rows: Sequence[int], branches: Sequence[_Branch]) -> Iterator[Sequence[int]]:
+        """Rows of one adapter, so many at a time as a product has with `exact`."""
+        for _, mine in groupby(rows, key=lambda i: branches[i].adapter):
+            same = list(mine)
+            yield from (same[i : i + self._pack_rows] for i in range(0, len(same), self._pack_rows))
 
     def _arrangement(self, work: Sequence[Work], held: Sequence[Held], rows: Sequence[int]) -> Arrangement:
         """Which rows read which blocks: as for the last forward, unless rows or blocks came or went."""
