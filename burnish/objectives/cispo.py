@@ -38,7 +38,7 @@ DIALECTS = {
         config=Config(divide_by_std=False, divide_by_step_std=True, prompt_mean=True, ratio_to_sampler=True),
         source="ScaleRL, https://arxiv.org/abs/2510.13786",
     ),
-    "trl": Dialect(config=Config(epsilon=1e-4), source="TRL 1.10, grpo_trainer.py, loss_type='cispo', epsilon_high=5"),
+    "trl": Dialect(config=Config(epsilon=1e-4), source="TRL 1.16, grpo_trainer.py, loss_type='cispo', epsilon_high=5"),
     "verl": Dialect(
         config=Config(ratio_min=0.8, ratio_max=1.2),
         source="verl of 2026-08, core_algos.compute_policy_loss_cispo with the bounds of actor.yaml",

@@ -30,7 +30,7 @@ class Config:
 DIALECTS = {
     "trl": Dialect(
         config=Config(clip_high=0.2, epsilon=1e-4),
-        source="TRL 1.10, grpo_trainer.py, the default loss_type='dapo' with its default bounds",
+        source="TRL 1.16, grpo_trainer.py, the default loss_type='dapo' with its default bounds",
     ),
     "verl": Dialect(
         config=Config(dual_clip=10.0), source="verl of 2026-08, its DAPO recipes: clip_ratio_c=10, clip_ratio_high=0.28"

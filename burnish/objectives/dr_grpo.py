@@ -28,7 +28,7 @@ class Config:
 
 
 DIALECTS = {
-    "trl": Dialect(config=Config(), source="TRL 1.10, grpo_trainer.py, loss_type='dr_grpo', scale_rewards='none'"),
+    "trl": Dialect(config=Config(), source="TRL 1.16, grpo_trainer.py, loss_type='dr_grpo', scale_rewards='none'"),
     "verl": Dialect(
         config=Config(dual_clip=3.0),
         source="verl of 2026-08, loss_agg_mode='seq-mean-token-sum-norm', norm_adv_by_std_in_grpo=False",

@@ -37,7 +37,7 @@ DIALECTS = {
         source="off-policy GRPO, https://arxiv.org/abs/2505.22257: the surrogate on the behaviour's log-probabilities",
     ),
     "trl": Dialect(
-        config=Config(epsilon=1e-4), source="TRL 1.10, grpo_trainer.py, loss_type='grpo', scale_rewards='group'"
+        config=Config(epsilon=1e-4), source="TRL 1.16, grpo_trainer.py, loss_type='grpo', scale_rewards='group'"
     ),
     "verl": Dialect(
         config=Config(dual_clip=3.0),

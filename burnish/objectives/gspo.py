@@ -28,7 +28,7 @@ class Config:
 DIALECTS = {
     "trl": Dialect(
         config=Config(epsilon=1e-4),
-        source="TRL 1.10, paper_index.md: importance_sampling_level='sequence', loss_type='grpo'",
+        source="TRL 1.16, paper_index.md: importance_sampling_level='sequence', loss_type='grpo'",
     ),
 }
 

@@ -28,7 +28,7 @@ class Config:
 
 DIALECTS = {
     "sum": Dialect(config=Config(), source="https://arxiv.org/abs/2310.12036, eq. 17"),
-    "mean": Dialect(config=Config(length_normalised=True), source="TRL 1.10, dpo_trainer.py, loss_type='ipo'"),
+    "mean": Dialect(config=Config(length_normalised=True), source="TRL 1.16, dpo_trainer.py, loss_type='ipo'"),
 }
 
 

@@ -32,7 +32,7 @@ class Config:
 DIALECTS = {
     "trl": Dialect(
         config=Config(beta=0.1, imitation_weight=0.0, against_reference=True),
-        source="TRL 1.10, dpo_trainer.py, loss_type='hinge'",
+        source="TRL 1.16, dpo_trainer.py, loss_type='hinge'",
     ),
 }
 
