@@ -85,7 +85,7 @@ class Group:
         self._able = able
         self.name = name
         self._folders = {tree.folder / name for tree in able.values()}
-        self._counter_fd = -1
+        self._opened: dict[str, int] = {}
         self._written: dict[str, int] = {}
         for folder in self._folders:
             folder.mkdir()
@@ -111,10 +111,8 @@ class Group:
         """How many processes the kernel has killed here for want of memory."""
         if "memory" not in self._able:
             return 0
-        if self._counter_fd < 0:
-            name = "memory.events" if self._able["memory"].is_v2 else "memory.oom_control"
-            self._counter_fd = os.open(self._folder("memory") / name, os.O_RDONLY | os.O_CLOEXEC)
-        for line in os.pread(self._counter_fd, 4096, 0).splitlines():
+        name = "memory.events" if self._able["memory"].is_v2 else "memory.oom_control"
+        for line in self._read("memory", name).splitlines():
             if line.startswith(b"oom_kill "):
                 return int(line.split()[1])
         return 0
@@ -124,8 +122,8 @@ class Group:
         if "cpuacct" not in self._able:
             return None
         if not self._able["cpuacct"].is_v2:
-            return int((self._folder("cpuacct") / "cpuacct.usage").read_text()) / 1e9
-        return int((self._folder("cpuacct") / "cpu.stat").read_text().split()[1]) / 1e6
+            return int(self._read("cpuacct", "cpuacct.usage")) / 1e9
+        return int(self._read("cpuacct", "cpu.stat").split()[1]) / 1e6
 
     def kill(self) -> None:
         """Kill everything inside at once, where the kernel can."""
@@ -135,14 +133,19 @@ class Group:
 
     def close(self) -> None:
         """Remove the group, whose processes are gone or dying; safe to call twice."""
-        if self._counter_fd >= 0:
-            os.close(self._counter_fd)
-            self._counter_fd = -1
+        while self._opened:
+            os.close(self._opened.popitem()[1])
         deadline = time.monotonic() + DYING_S
         while self._folders and time.monotonic() < deadline:
             self._folders = {folder for folder in self._folders if not _is_gone(folder)}
             if self._folders:
                 time.sleep(LOOK_EVERY_S)
+
+    def _read(self, ability: str, name: str) -> bytes:
+        """Read a file of the group, which stays open: each job asks for some."""
+        if name not in self._opened:
+            self._opened[name] = os.open(self._folder(ability) / name, os.O_RDONLY | os.O_CLOEXEC)
+        return os.pread(self._opened[name], 4096, 0)
 
     def _folder(self, ability: str) -> Path:
         return self._able[ability].folder / self.name

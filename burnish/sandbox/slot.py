@@ -16,13 +16,13 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from burnish.core.errors import SandboxError
 from burnish.sandbox import host
 from burnish.sandbox.cgroups import Group
-from burnish.sandbox.inside.cell import FURNISHED, Order, Report
+from burnish.sandbox.inside.cell import FURNISHED, ORDER, Order, Report
 from burnish.sandbox.streams import Cancel, Collected, collect
 from burnish.sandbox.types import Job, Outcome
 
@@ -70,7 +70,7 @@ class Slot:
                 if self._group is not None:
                     spare = SPARE_BYTES + (order.disk_mb << 20)
                     self._group.limit((order.memory_mb << 20) + spare, order.num_processes + SPARE_PROCESSES)
-                socket.send_fds(self._control, [json.dumps(asdict(order)).encode()], [far_link.fileno()])
+                socket.send_fds(self._control, [ORDER.pack(*order)], [far_link.fileno()])
         except OSError as error:
             link.close()
             raise ZygoteDied from error
@@ -78,7 +78,7 @@ class Slot:
 
     def fits(self, order: Order) -> bool:
         """Whether a cell with these limits is ready or on its way."""
-        return self._cell is not None and replace(self._cell.order, uid=order.uid) == order
+        return self._cell is not None and self._cell.order._replace(uid=order.uid) == order
 
     def has_cell(self) -> bool:
         """Whether any cell is ready or on its way."""
@@ -226,9 +226,10 @@ def _sealed(content: bytes) -> int:
 
 
 def _payload(job: Job) -> bytes:
-    head = {"source": job.source, "files": [(name, len(content)) for name, content in job.files.items()]}
-    text = json.dumps(head).encode()
-    return b"".join([len(text).to_bytes(8, "big"), text, *job.files.values()])
+    texts = [job.source.encode("utf-8", "surrogatepass")]
+    for name, content in job.files.items():
+        texts += [name.encode("utf-8", "surrogatepass"), content]
+    return b"".join(part for text in texts for part in (len(text).to_bytes(8, "big"), text))
 
 
 def _kill(pidfd: int) -> None:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Final
 
 from burnish.core.errors import SandboxError
@@ -148,7 +148,7 @@ class Zygote:
             for idle in self._idle:
                 if not idle.has_cell() and not self._is_stopped:
                     with suppress(ZygoteDied):
-                        idle.prepare(replace(next_order, uid=host.next_job_uid()))
+                        idle.prepare(next_order._replace(uid=host.next_job_uid()))
             self._changed.notify_all()
 
     def _open_slots(self) -> None:
@@ -161,7 +161,7 @@ class Zygote:
                     self._slots.append(slot)
                     self._idle.append(slot)
                     if self._last_order is not None:
-                        slot.prepare(replace(self._last_order, uid=host.next_job_uid()))
+                        slot.prepare(self._last_order._replace(uid=host.next_job_uid()))
                     self._changed.notify_all()
                     self._changed.wait_for(lambda: self._is_stopped or len(self._slots) < self._num_slots)
                     if self._is_stopped:

@@ -194,7 +194,7 @@ class _Inner:
             stream.close()
             raw.close()
             with contextlib.suppress(AttributeError, ValueError):  # urllib3 flushes what is closed already
-                stream._response.close()  # which holds the connection open otherwise
+                cast(Any, stream)._response.close()  # which holds the connection open otherwise
         if self._stopped:
             raise SandboxError("sandbox: the place was stopped while it ran something")
         if ending:

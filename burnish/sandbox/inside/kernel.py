@@ -5,6 +5,7 @@ thread, and must own the lock when it comes back.
 """
 
 import ctypes
+import importlib
 import os
 import platform
 from collections.abc import Callable
@@ -70,6 +71,10 @@ def call(number: int, what: str, *arguments: int | bytes) -> int:
     return _checked(int(_libc.syscall(ctypes.c_long(number), *longs)), what)
 
 
+# What `signal.signal` wraps: it makes enumerations of what comes back, at fifty page faults after a fork.
+set_signal: Final[Callable[[int, object], object]] = importlib.import_module("_signal").signal
+
+
 def unshare(flags: int) -> None:
     """Leave the named namespaces for new ones."""
     _checked(int(_libc.unshare(ctypes.c_int(flags))), f"unshare({flags:#x})")
@@ -82,7 +87,7 @@ class Forked(NamedTuple):
     pidfd: int
 
 
-def clone(flags: int, signal: int, *, has_hooks: bool = True) -> Forked:
+def clone(flags: int, end_signal: int, *, has_hooks: bool = True) -> Forked:
     """Fork into new namespaces, as `os.fork` does as far as Python can tell.
 
     Without `has_hooks` the child does none of what Python does after a fork, such as new random state; it
@@ -95,7 +100,7 @@ def clone(flags: int, signal: int, *, has_hooks: bool = True) -> Forked:
     pid = int(
         _libc.syscall(
             ctypes.c_long(number),
-            ctypes.c_long(flags | CLONE_PIDFD | signal),
+            ctypes.c_long(flags | CLONE_PIDFD | end_signal),
             ctypes.c_long(0),
             ctypes.byref(pidfd),
             ctypes.c_long(0),
@@ -163,6 +168,11 @@ def keep_capabilities(is_kept: Callable[[int], bool]) -> None:
 def drop_capabilities() -> None:
     """Hold no capability, now or after any exec."""
     keep_capabilities(lambda capability: False)
+    hold_no_capability()
+
+
+def hold_no_capability() -> None:
+    """Hold no capability now; what an exec could bring back has been dropped before, and stays so for all children."""
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()

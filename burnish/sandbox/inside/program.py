@@ -9,7 +9,6 @@ import builtins
 import linecache
 import os
 import sys
-import threading
 import traceback
 import types
 from collections.abc import Callable
@@ -78,7 +77,9 @@ def _report(error: BaseException) -> None:
 
 def _shut_down(code: int) -> int:
     try:
-        threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue] - what the interpreter calls
+        threading = sys.modules.get("threading")  # as the interpreter does; to import it here would slow each fork down
+        if threading is not None:
+            threading._shutdown()
         atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage] - likewise
         sys.stdout.flush()
         sys.stderr.flush()

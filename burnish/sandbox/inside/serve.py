@@ -11,7 +11,6 @@ what it forks is born there.
 import contextlib
 import gc
 import importlib
-import json
 import os
 import signal
 import site
@@ -91,10 +90,10 @@ def _open_cell(control: socket.socket, message: bytes, link_fd: int, walls: cell
     # The cell runs no code of others, so Python's own after-fork work waits for its program's fork.
     forked = kernel.clone(kernel.NEW_PLACE | own_user, signal.SIGCHLD, has_hooks=False)
     if forked.pid == 0:
-        control.close()
+        os.close(control.fileno())
         for fd in _held_mounts:
             os.close(fd)
-        cell.live(cell.Order(**json.loads(message)), link_fd, walls)
+        cell.live(cell.Order(*cell.ORDER.unpack(message)), link_fd, walls)
     _hand_out(link_fd, forked)
     _keep_mounts(forked.pid)
 
