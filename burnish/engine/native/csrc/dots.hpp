@@ -33,7 +33,9 @@ template <int R, int P>
 inline void dot_tile(const Multiply& m, int64_t row, int64_t panel) {
   Floats sums[R][P];
   float* out = m.out + row * m.out_stride + panel * m.out_panel;
+#pragma GCC unroll 8
   for (int r = 0; r < R; r++)
+#pragma GCC unroll 8
     for (int p = 0; p < P; p++)
       sums[r][p] = m.resume ? load<Floats>(out + r * m.out_stride + p * m.out_panel) : Floats{};
   const uint16_t* a = static_cast<const uint16_t*>(m.a) + row * m.a_stride;
@@ -52,7 +54,9 @@ inline void dot_tile(const Multiply& m, int64_t row, int64_t panel) {
       }
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < R; r++)
+#pragma GCC unroll 8
     for (int p = 0; p < P; p++) store(out + r * m.out_stride + p * m.out_panel, sums[r][p]);
 }
 

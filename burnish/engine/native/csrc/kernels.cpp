@@ -45,8 +45,8 @@ void multiply_widened(const Multiply& m) {
       const char* bytes = m.segments[0] + panel * m.panel_bytes + done * 32;
       part.last_pairs = m.last_pairs - done < kPairs ? m.last_pairs - done : kPairs;
       for (int64_t k = 0; k < part.last_pairs; k++)
-        store(wide + 16 * k, (words(widen(load<Bytes>(bytes + 32 * k))) >> 16) |
-                                 (words(widen(load<Bytes>(bytes + 32 * k + 16))) & 0xffff0000u));
+        store(wide + 16 * k, (words(widen(bytes + 32 * k)) >> 16) |
+                                 (words(widen(bytes + 32 * k + 16)) & 0xffff0000u));
       part.a = static_cast<const uint16_t*>(m.a) + 2 * done;
       part.resume = m.resume || done > 0;
       multiply_bf16(part);

@@ -9,7 +9,9 @@ namespace {
 
 using burnish::Multiply;
 
-constexpr int kMostRows = kLanes == 16 ? 8 : 6;  // with one panel (two if vectors are wide) this fills the registers
+// So many rows with one panel (two if vectors are wide) fill the registers; widening bfloat16 needs some itself.
+template <class From>
+constexpr int64_t kMostRows = kLanes == 16 ? 8 : From::kPairBytes == 64 ? 5 : 6;
 constexpr int kUsualPanels = kLanes == 16 ? 2 : 1;
 constexpr int64_t kDepthPairs = 128;  // of a panel that stays in the first-level cache for all rows
 
@@ -35,34 +37,23 @@ struct FromBf16 {
 struct FromBytes {
   static constexpr int64_t kPairBytes = 32;
   static inline void even(const char* at, Floats (&b)[kVectors]) {
-    for (int j = 0; j < kVectors; j++) b[j] = widen(load<Bytes>(at + kLanes * j));
+    for (int j = 0; j < kVectors; j++) b[j] = widen(at + kLanes * j);
   }
   static inline void odd(const char* at, Floats (&b)[kVectors]) { even(at + 16, b); }
 };
 
-template <int R, int P>
-struct Sums {
-  Floats at[R][P][kVectors];
-
-  inline void begin(const Multiply& m, float* out) {
-    for (int r = 0; r < R; r++)
-      for (int p = 0; p < P; p++)
-        for (int j = 0; j < kVectors; j++)
-          at[r][p][j] = m.resume ? load<Floats>(out + r * m.out_stride + p * m.out_panel + j * kLanes) : Floats{};
-  }
-  inline void end(const Multiply& m, float* out) const {
-    for (int r = 0; r < R; r++)
-      for (int p = 0; p < P; p++)
-        for (int j = 0; j < kVectors; j++)
-          store(out + r * m.out_stride + p * m.out_panel + j * kLanes, at[r][p][j]);
-  }
-};
-
 template <class From, int R, int P>
 inline void multiply_tile(const Multiply& m, int64_t row, int64_t panel) {
-  Sums<R, P> sums;
+  Floats sums[R][P][kVectors];
   float* out = m.out + row * m.out_stride + panel * m.out_panel;
-  sums.begin(m, out);
+  // All loops over registers are unrolled, lest the compiler keeps the sums in memory.
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 8
+    for (int p = 0; p < P; p++)
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; j++)
+        sums[r][p][j] = m.resume ? load<Floats>(out + r * m.out_stride + p * m.out_panel + j * kLanes) : Floats{};
   const float* a = static_cast<const float*>(m.a) + row * m.a_stride;
   for (int64_t s = 0; s < m.num_segments; s++) {
     const char* b = m.segments[s] + panel * m.panel_bytes;
@@ -72,18 +63,28 @@ inline void multiply_tile(const Multiply& m, int64_t row, int64_t panel) {
 #pragma GCC unroll 8
       for (int p = 0; p < P; p++) {
         Floats b_V[kVectors];
+        const float* a_now = a;
+        __asm__("" : "+r"(a_now));  // read again for each panel: there are no registers to keep it in
         From::even(b + p * m.panel_bytes, b_V);
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++)
-          for (int j = 0; j < kVectors; j++) sums.at[r][p][j] += a[r * m.a_stride] * b_V[j];
+#pragma GCC unroll 2
+          for (int j = 0; j < kVectors; j++) sums[r][p][j] += a_now[r * m.a_stride] * b_V[j];
         From::odd(b + p * m.panel_bytes, b_V);
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++)
-          for (int j = 0; j < kVectors; j++) sums.at[r][p][j] += a[r * m.a_stride + 1] * b_V[j];
+#pragma GCC unroll 2
+          for (int j = 0; j < kVectors; j++) sums[r][p][j] += a_now[r * m.a_stride + 1] * b_V[j];
       }
     }
   }
-  sums.end(m, out);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 8
+    for (int p = 0; p < P; p++)
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; j++)
+        store(out + r * m.out_stride + p * m.out_panel + j * kLanes, sums[r][p][j]);
 }
 
 template <int R>
@@ -118,7 +119,8 @@ void multiply_rest(const Multiply& m, int64_t row) {
 
 template <class From, int P>
 void multiply_rows(const Multiply& m, int64_t panel) {
-  for (int64_t row = 0; row + kMostRows <= m.num_rows; row += kMostRows) multiply_tile<From, kMostRows, P>(m, row, panel);
+  for (int64_t row = 0; row + kMostRows<From> <= m.num_rows; row += kMostRows<From>)
+    multiply_tile<From, kMostRows<From>, P>(m, row, panel);
 }
 
 template <class From>
@@ -126,13 +128,13 @@ void multiply_part(const Multiply& m) {
   int64_t panel = 0;
   for (; panel + kUsualPanels <= m.num_panels; panel += kUsualPanels) multiply_rows<From, kUsualPanels>(m, panel);
   for (; panel < m.num_panels; panel++) multiply_rows<From, 1>(m, panel);
-  multiply_rest<From>(m, m.num_rows / kMostRows * kMostRows);
+  multiply_rest<From>(m, m.num_rows / kMostRows<From> * kMostRows<From>);
 }
 
 // Many rows over a long depth go through it in parts, each part of a panel read by all rows.
 template <class From>
 void multiply_from(const Multiply& m) {
-  if (m.num_segments > 1 || m.num_rows < kMostRows) return multiply_part<From>(m);
+  if (m.num_segments > 1 || m.num_rows < kMostRows<From>) return multiply_part<From>(m);
   Multiply part = m;
   const char* at = m.segments[0];
   part.segments = &at;

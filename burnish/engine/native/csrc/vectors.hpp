@@ -3,6 +3,8 @@
 // Everything is in an unnamed namespace and nothing of the standard library is used: a function that the linker
 // merged between instruction sets would carry the wider one's instructions to processors that lack them.
 #pragma once
+#include <immintrin.h>
+
 #include <cstdint>
 
 namespace {
@@ -38,8 +40,16 @@ inline Words words(Floats x) { return reinterpret_cast<Words>(x); }
 inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 inline Floats even_of_pairs(Words pairs) { return floats(pairs << 16); }
 inline Floats odd_of_pairs(Words pairs) { return floats(pairs & 0xffff0000u); }
-inline Floats widen(Bytes bytes) {
-  return __builtin_convertvector(__builtin_convertvector(bytes, Ints), Floats);
+// Bytes to float32. The compiler's own conversion of vectors goes through single numbers, thus the intrinsics.
+inline Floats widen(const void* at) {
+#if !defined(BURNISH_WIDE)
+  return reinterpret_cast<Floats>(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(at)))));
+#elif defined(BURNISH_EMULATED)
+  return __builtin_convertvector(__builtin_convertvector(load<Bytes>(at), Ints), Floats);
+#else
+  return reinterpret_cast<Floats>(
+      _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(at)))));
+#endif
 }
 
 // The upper halves, rounded to nearest even; a NaN stays one.

@@ -1,0 +1,90 @@
+"""The compiled step is built once, kept whole, checked before it is trusted, and its absence has a reason."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from burnish.engine.native.build import LEVELS, Unavailable, built_library, processor_flags
+from burnish.engine.native.library import load, trusted_level
+from burnish.engine.native.steps import reason_why_not
+from tests.engine.native.models import make
+
+pytestmark = pytest.mark.skipif(
+    (reason := reason_why_not(make("llama"))) is not None, reason=f"the native step cannot be had here: {reason}"
+)
+
+
+@pytest.fixture
+def library(tmp_path) -> Path:
+    """A copy of the compiled step and its checksum, in a folder of its own."""
+    kept = built_library(notice=pytest.fail)
+    for suffix in (".so", ".sha256"):
+        shutil.copy(kept.with_suffix(suffix), tmp_path)
+    return tmp_path / kept.name
+
+
+@pytest.fixture
+def no_compiler(monkeypatch, tmp_path) -> None:
+    """A compiler that says which it is, as before, and compiles nothing."""
+    real = shutil.which("g++")
+    fake = tmp_path / "bin" / "g++"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec {real} --version\necho "error: no" >&2; exit 1\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+
+
+def test_what_is_kept_is_not_compiled_again(library):
+    assert built_library(notice=pytest.fail, cache=library.parent) == library
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:5000], lambda content: content[:-1] + b"?", lambda _: b""])
+def test_a_damaged_library_is_never_loaded_but_compiled_again(library, no_compiler, damage):
+    """With a compiler that fails, so that the attempt is seen and takes no time."""
+    library.write_bytes(damage(library.read_bytes()))
+    notices: list[str] = []
+    with pytest.raises(Unavailable, match=r"cannot compile .*: error: no"):
+        built_library(notice=notices.append, cache=library.parent)
+    assert "compiling the native step" in notices[0]
+
+
+def test_without_a_compiler_the_reason_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(Unavailable, match=r"no C\+\+ compiler 'g\+\+'; install g\+\+"):
+        built_library(notice=pytest.fail, cache=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_compiler_has_an_entry_of_its_own(library, monkeypatch, tmp_path):
+    other = tmp_path / "other"
+    other.write_text('#!/bin/sh\n[ "$1" = --version ] && echo other 1.0 || { echo "error: no" >&2; exit 1; }\n')
+    other.chmod(0o755)
+    monkeypatch.setenv("CXX", str(other))
+    with pytest.raises(Unavailable, match="cannot compile"):
+        built_library(notice=lambda _: None, cache=library.parent)
+
+
+def test_levels_are_those_of_the_processor(library):
+    expected = {level.name for level in LEVELS if level.needs <= processor_flags()}
+    assert set(load(library)["levels"]().decode().split()) == expected
+
+
+def test_the_check_passes_the_levels_that_are_here_and_its_outcome_is_kept(library):
+    assert trusted_level(library, ["avx2"], pytest.fail) == "avx2"
+    assert trusted_level(library, [], pytest.fail) == "avx2"
+
+
+def test_a_level_that_fails_its_check_gives_way_to_the_next_with_one_line(library):
+    """A level that is not there fails: the child ends with an error, as it would after a wrong result."""
+    notices: list[str] = []
+    assert trusted_level(library, ["amx9000", "avx2"], notices.append) == "avx2"
+    assert len(notices) == 1 and "amx9000 fails its check on this processor (wrong results)" in notices[0]
+
+
+def test_a_crash_ends_the_child_alone(library):
+    library.write_bytes(b"not a library")
+    with pytest.raises(Unavailable, match="none of its instruction sets"):
+        trusted_level(library, ["avx2"], lambda _: None)
