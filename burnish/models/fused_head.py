@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-_CHUNK_ROWS = 256
+_CHUNK_ROWS = 128
 
 
 class Head(NamedTuple):

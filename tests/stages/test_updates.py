@@ -1,5 +1,7 @@
 """What a stage says of its updates reaches the learner."""
 
+import re
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 from safetensors.torch import load_file
 
 from burnish.core.errors import ConfigError
-from burnish.core.recipe import read_recipe
+from burnish.core.recipe import Recipe, read_recipe
 from burnish.stages.runner import run_recipe
 from burnish.stages.updates import Updates
 
@@ -35,6 +37,16 @@ def furthest_move(folder: Path, ema_decay: float) -> float:
 def test_a_stage_ends_with_the_running_average_if_it_keeps_one(tmp_path: Path) -> None:
     plain, averaged = furthest_move(tmp_path / "plain", 0), furthest_move(tmp_path / "averaged", 0.99)
     assert 0 < averaged < 0.05 * plain
+
+
+def test_the_options_that_the_document_shows_are_a_recipes() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "learner.md").read_text()
+    shown = tomllib.loads(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])
+    rest = {"name": "shown", "tasks": [{"domain": "arithmetic"}], "stages": [{"use": "sft"}]}
+    recipe = Recipe.model_validate({**rest, **shown})
+    assert recipe.model.lora is not None
+    assert recipe.model.lora.stabilised
+    assert all(name in page for name in Updates.model_fields)
 
 
 def test_a_stages_rate_is_the_schedule_with_its_own_numbers() -> None:
