@@ -7,7 +7,7 @@ from rich.console import Console
 from burnish.chat.template import Chat
 from burnish.core import plugins
 from burnish.core.recipe import EngineConfig
-from burnish.core.types import Message
+from burnish.core.types import Completion, Message
 from burnish.core.visible import visible
 from burnish.engine.types import Failed, Finished, LiveEngine, Request, Sampled, SamplingParams
 from burnish.models.load import load
@@ -25,14 +25,15 @@ def chat(model: str) -> None:
     )
     params = SamplingParams(temperature=0.7, top_p=0.95, max_new_tokens=256)
     console = terminal()
-    messages: list[Message] = []
+    ids: tuple[int, ...] = ()
     while (line := _ask()) is not None:
-        messages.append(Message(role="user", content=line))
-        request = Request(prompt_ids=template.prompt_ids(messages), seed=int.from_bytes(os.urandom(6)), params=params)
-        messages.append(Message(role="assistant", content=_reply(engine, template, request, console)))
+        said = [Message(role="user", content=line)]
+        ids = template.continue_ids(ids, said) if ids else template.prompt_ids(said)
+        request = Request(prompt_ids=ids, seed=int.from_bytes(os.urandom(6)), params=params)
+        ids += _reply(engine, template, request, console).token_ids
 
 
-def _reply(engine: LiveEngine, template: Chat, request: Request, console: Console) -> str:
+def _reply(engine: LiveEngine, template: Chat, request: Request, console: Console) -> Completion:
     """Print a reply as it comes; a character whose last bytes are still to come waits for them."""
     engine.submit(request)
     token_ids: list[int] = []
@@ -51,7 +52,7 @@ def _reply(engine: LiveEngine, template: Chat, request: Request, console: Consol
                 shown = text
             if isinstance(event, Finished):
                 console.print()
-                return text
+                return event.completion
 
 
 def _ask() -> str | None:
