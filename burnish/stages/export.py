@@ -31,7 +31,12 @@ def run(session: Session, config: Config) -> dict[str, Any]:
 
 def write(loaded: Loaded, policy: Policy, folder: Path) -> None:
     """Write the policy's weights, from float32 masters throughout."""
-    writer.export(loaded, folder, {**_base_masters(loaded), **policy.masters})
+    write_masters(loaded, policy.masters, folder)
+
+
+def write_masters(loaded: Loaded, masters: Mapping[str, Tensor], folder: Path) -> None:
+    """Write weights that were trained from a loaded model; what did not train stays as it was loaded."""
+    writer.export(loaded, folder, {**_base_masters(loaded), **masters})
 
 
 def export(source: Path, out: Path) -> None:

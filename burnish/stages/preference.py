@@ -8,7 +8,6 @@ the loss compares, and by how much. For KTO the reference point of each update c
 one's reply. Not covered: a reference other than the beginning, several ranks.
 """
 
-import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,6 @@ from torch import Tensor
 
 from burnish.chat.template import Chat
 from burnish.core.errors import ConfigError
-from burnish.core.seeds import derive
 from burnish.learner.batch import Batch
 from burnish.learner.packing import Row
 from burnish.learner.policy import Policy
@@ -31,6 +29,7 @@ from burnish.objectives import Loss, Streams, aggregation
 from burnish.objectives.dialects import Choice
 from burnish.objectives.preferences import kto
 from burnish.stages import training
+from burnish.stages.order import epochs
 from burnish.stages.preference_data import PairLine, ReplyLine, pair_rows, read, reply_row
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_loss import load_objective
@@ -146,12 +145,8 @@ def _refuse_long(items: Sequence[Sequence[Row]], max_pack_tokens: int, path: str
 
 
 def _batches(items: Sequence[_Item], config: Config, seed: int) -> list[list[_Item]]:
-    order: list[_Item] = []
-    for epoch in range(config.num_epochs):
-        one = list(items)
-        random.Random(derive(seed, "order", epoch)).shuffle(one)
-        order += one
-    batches = [order[start : start + config.batch_size] for start in range(0, len(order), config.batch_size)]
+    """All batches; the last is left out where one item alone is left, which KTO cannot compare with others."""
+    batches = epochs(items, config.num_epochs, config.batch_size, seed)
     return [batch for batch in batches if len(batch) > 1 or len(batches) == 1]
 
 

@@ -1,6 +1,5 @@
 """Supervised fine-tuning on demonstrations that the task sources produce (their `gold`)."""
 
-import random
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -8,12 +7,12 @@ from typing import Any
 from pydantic import Field
 
 from burnish.core.errors import ConfigError
-from burnish.core.seeds import derive
 from burnish.learner.packing import Row
 from burnish.learner.policy import Batch
 from burnish.objectives import sft
 from burnish.rollout.mixture import Mixture
 from burnish.stages import training
+from burnish.stages.order import epochs
 from burnish.stages.progress import progress_bar
 from burnish.stages.session import Session
 from burnish.stages.updates import Updates
@@ -36,8 +35,7 @@ class Config(Updates):
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train on the demonstrations; resumes after the last checkpoint."""
     rows = _demonstrations(session, config.num_examples)
-    order = _order(len(rows), config.num_epochs, session.train_seed)
-    batches = [order[start : start + config.batch_size] for start in range(0, len(order), config.batch_size)]
+    batches = epochs(range(len(rows)), config.num_epochs, config.batch_size, session.train_seed)
     session.policy.reset_optimiser(config.optimiser_config())
     first = training.resume(session)
     with progress_bar(session.console) as progress:
@@ -82,12 +80,3 @@ def _demonstrations(session: Session, num: int) -> list[Row]:
         shown = session.means.chat.demonstration(task.messages, task.gold)
         rows.append(Row(token_ids=shown.token_ids, was_sampled=shown.was_sampled))
     return rows
-
-
-def _order(num_rows: int, num_epochs: int, seed: int) -> list[int]:
-    order: list[int] = []
-    for epoch in range(num_epochs):
-        one = list(range(num_rows))
-        random.Random(derive(seed, "order", epoch)).shuffle(one)
-        order += one
-    return order

@@ -1,25 +1,43 @@
 """What stages that train share: go on from the last checkpoint, save, finish."""
 
 import shutil
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
+from burnish.core.run_folder import whole_folder
 from burnish.stages.session import Session
 
 
-def resume(session: Session) -> int:
-    """Load this stage's newest checkpoint if there is one; return how many steps it contains."""
+class Saved(Protocol):
+    """What a checkpoint holds: the policy, or the weights of another model."""
+
+    def save(self, folder: Path, *, with_optimiser: bool) -> None:
+        """Write into an existing folder."""
+        ...
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote."""
+        ...
+
+
+def resume(session: Session, what: Saved | None = None) -> int:
+    """Load this stage's newest checkpoint if there is one, into the policy or `what`; return its number of steps."""
     steps = _saved_steps(session)
     first = max(steps, default=0)
-    if steps:
+    if steps and what is not None:
+        what.load(session.folder.checkpoint(_name(session, first)))
+    elif steps:
         session.load_checkpoint(_name(session, first))
+    if steps:
         session.console.print(f"{session.stage_name}: going on after step {first}", style="dim")
     session.metrics.truncate_after(session.stage_name, first - 1)
     return first
 
 
-def save(session: Session, num_steps: int) -> None:
+def save(session: Session, num_steps: int, what: Saved | None = None) -> None:
     """Write a checkpoint that contains `num_steps` steps, then let go of the older ones."""
-    session.save_checkpoint(_name(session, num_steps), with_optimiser=True)
+    with whole_folder(session.folder.checkpoint(_name(session, num_steps))) as folder:
+        (what or session.policy).save(folder, with_optimiser=True)
     for older in _saved_steps(session):
         if older != num_steps:
             shutil.rmtree(session.folder.checkpoint(_name(session, older)))

@@ -1,0 +1,54 @@
+"""Stage `reward_model`: a head on a copy of the policy's body learns to tell preferred replies."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from burnish.core import metrics
+from burnish.core.recipe import read_recipe
+from burnish.models.heads import load_head
+from burnish.stages.runner import EXIT_PROMOTED, run_recipe
+
+ROOT = Path(__file__).parents[2]
+RECIPE = ROOT / "recipes" / "reward_model_tiny.toml"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        runs = tmp_path_factory.mktemp("runs")
+        assert run_recipe(read_recipe(RECIPE), runs, resume=False) == EXIT_PROMOTED
+    return runs / "reward_model_tiny"
+
+
+def held_out(folder: Path, name: str) -> list[float]:
+    rows = metrics.read(folder / "metrics.jsonl")
+    return [row.values[f"eval/{name}"] for row in rows if f"eval/{name}" in row.values]
+
+
+def test_it_tells_pairs_that_it_never_saw(finished: Path) -> None:
+    assert held_out(finished, "accuracy")[-1] > 0.9
+    assert held_out(finished, "margin")[-1] > held_out(finished, "margin")[0] + 1.0
+    assert abs(held_out(finished, "reward")[-1]) < 1.0  # centred
+
+
+def test_what_it_wrote_scores_replies_with_plain_transformers(finished: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(finished / "reward")
+    body = AutoModelForCausalLM.from_pretrained(finished / "reward", dtype=torch.float32).base_model
+    head = load_head(finished / "reward")
+
+    def score(reply: str) -> float:
+        turns = [{"role": "user", "content": "2+3="}, {"role": "assistant", "content": reply}]
+        text = tokenizer.apply_chat_template(turns, tokenize=False).rstrip("\n")
+        ids = tokenizer.encode(text, add_special_tokens=False, return_tensors="pt")
+        with torch.no_grad():
+            return float(head(body(ids).last_hidden_state[0, -1:]))
+
+    assert score("It is 5.") > score("maybe 5")
+
+
+def test_the_policy_goes_on_unchanged_and_no_checkpoint_of_a_step_is_left(finished: Path) -> None:
+    assert [path.name for path in (finished / "checkpoints").iterdir()] == ["base"]
