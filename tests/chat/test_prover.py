@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tokenizers import AddedToken
+from tokenizers import AddedToken, normalizers
 from typer.testing import CliRunner
 
 from burnish.chat.prover import prove
@@ -73,17 +73,14 @@ def test_a_template_that_gives_a_reply_no_end_is_one_failure_with_its_reason():
 
 def test_a_tokenizer_that_loses_characters_does_not_round_trip():
     tokenizer = tiny_tokenizer()
-    from tokenizers import normalizers
-
     tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
     [proof] = [proof for proof in prove(tokenizer) if proof.outcome == "fails"]
-    assert proof.claim.startswith("ids say") and "u2014" not in proof.evidence
+    assert proof.claim.startswith("ids say")
+    assert proof.evidence.startswith("rendered is") and "Ελλάδα" in proof.evidence and "ελλάδα" in proof.evidence
 
 
 def test_control_tokens_that_are_matched_after_normalisation_are_found_in_look_alikes():
     tokenizer = tiny_tokenizer()
-    from tokenizers import normalizers
-
     tokenizer.backend_tokenizer.normalizer = normalizers.NFKC()
     tokenizer.add_tokens([AddedToken("<|tool|>", special=True, normalized=True)], special_tokens=True)
     failed = {proof.claim: proof.evidence for proof in prove(tokenizer) if proof.outcome == "fails"}
