@@ -100,7 +100,7 @@ def backend(request, make):
 
 
 @pytest.fixture(scope="session")
-def vllm_server(tmp_path_factory):
+def vllm_server(tmp_path_factory, starter):
     """A vLLM that serves the starter model in float32: started here, or one that runs already (BURNISH_VLLM_URL)."""
     if url := os.environ.get("BURNISH_VLLM_URL"):
         yield url
@@ -108,10 +108,9 @@ def vllm_server(tmp_path_factory):
     python = os.environ.get("BURNISH_VLLM_PYTHON")
     if not python:
         pytest.skip("no BURNISH_VLLM_PYTHON: run `make test-vllm`, or name an interpreter that has vllm")
-    loaded = load("starter", dtype="float32")
     port = 8377
     command = [
-        python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(loaded.master_folder),
+        python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(starter.master_folder),
         "--served-model-name", "starter", "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32",
         "--enforce-eager", "--max-model-len", "1024", "--max-num-seqs", "16",
         "--logprobs-mode", "processed_logprobs", "--enable-lora", "--max-lora-rank", "16",
@@ -131,13 +130,19 @@ def vllm_server(tmp_path_factory):
         process.wait(60)
 
 
+@pytest.fixture(scope="session")
+def starter():
+    """The starter model in float32, as the real server serves it at first."""
+    return load("starter", dtype="float32")
+
+
 @pytest.fixture
-def real_vllm(vllm_server):
-    """A fresh starter model over the one real server."""
-    loaded, state = load("starter", dtype="float32"), SimpleNamespace(version=3)
+def real_vllm(vllm_server, starter):
+    """The starter model, as the tests before have left it, over the one real server."""
+    state = SimpleNamespace(version=3)
     return Backend(
-        kind="real vllm", model=loaded.model, chat=open_chat(loaded), state=state,
-        move=mover(loaded.model, state), options={"url": vllm_server}, tolerance=2e-3,
+        kind="real vllm", model=starter.model, chat=open_chat(starter), state=state,
+        move=mover(starter.model, state), options={"url": vllm_server}, tolerance=2e-3,
     )  # fmt: skip
 
 

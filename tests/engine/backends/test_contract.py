@@ -8,9 +8,9 @@ import torch
 
 from burnish.core.errors import ConfigError
 from burnish.engine.types import Request, SamplingParams
+from burnish.models.attention import IMPLEMENTATION
 from tests.engine.backends.conftest import KINDS, REAL
 from tests.engine.backends.model_server import filtered
-from tests.fakes import plain_copy
 
 EVERY = pytest.mark.parametrize("backend", [*KINDS, REAL], indirect=True)
 FOLLOWS = pytest.mark.parametrize("backend", ["local", "vllm", "sglang", REAL], indirect=True)
@@ -21,11 +21,18 @@ def sample(backend, requests):
     return {(f.request, f.sample): f.completion for f in backend.engine.sample(requests)}
 
 
+@torch.inference_mode()
+def all_logits(model, token_ids):
+    """The live model's, by transformers' own attention."""
+    model.set_attn_implementation("eager")
+    logits_T_V = model(input_ids=torch.tensor([token_ids]), use_cache=False).logits[0].double()
+    model.set_attn_implementation(IMPLEMENTATION)
+    return logits_T_V
+
+
 def logits(model, prompt_ids, completion):
-    """The live model's, by transformers' own code, at each sampled token."""
-    with torch.inference_mode():
-        all_T_V = plain_copy(model)(torch.tensor([[*prompt_ids, *completion.token_ids]])).logits[0].double()
-    return all_T_V[len(prompt_ids) - 1 : -1]
+    """The live model's at each sampled token."""
+    return all_logits(model, [*prompt_ids, *completion.token_ids])[len(prompt_ids) - 1 : -1]
 
 
 def requests_of(backend, num, **params):
@@ -128,8 +135,7 @@ def test_prompts_are_scored_at_temperature_1(backend):
     params = SamplingParams(temperature=0.5, max_new_tokens=1)
     request = Request(prompt_ids=prompt_ids, seed=0, params=params, prompt_logprobs=True)
     completion = sample(backend, [request])[0, 0]
-    with torch.inference_mode():
-        logprobs_T_V = plain_copy(backend.model)(torch.tensor([prompt_ids])).logits[0].double().log_softmax(-1)
+    logprobs_T_V = all_logits(backend.model, prompt_ids).log_softmax(-1)
     expected = [logprobs_T_V[i, token_id].item() for i, token_id in enumerate(prompt_ids[1:])]
     assert completion.prompt_logprobs == pytest.approx(expected, abs=backend.tolerance)
 

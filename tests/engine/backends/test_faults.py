@@ -236,7 +236,7 @@ def test_a_lora_adapter_by_request_is_refused(make, kind):
     [
         ("vllm", {"urll": "x"}, "unknown key 'urll'; did you mean 'url'"),
         ("vllm", {"in_process": True}, "say either url"),
-        ("vllm", {"model": "other"}, "serves no model 'other'; there are: m"),
+        ("vllm", {"model": "other"}, "serves no model 'other'; there are: starter"),
         ("http", {"api_key_env": "BURNISH_NOT_SET"}, "set the environment variable BURNISH_NOT_SET"),
         ("sglang", {"folder": "/not/there"}, "is no folder"),
     ],
