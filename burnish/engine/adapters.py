@@ -10,7 +10,7 @@ that see some tokens only (refused), adapters with biases, on embeddings, or DoR
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -90,8 +90,8 @@ class Adapters:
         finally:
             self._segments = ()
 
-    def _hook(self, layer: str) -> object:
-        def add(module: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+    def _hook(self, layer: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
+        def add(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
             for name, start, stop in self._segments:
                 low = self._adapters[name or ""].get(layer)
                 if low is not None:
