@@ -24,6 +24,7 @@ NUM_GIVEN = NUM_NEW = 128
 
 
 def main() -> None:
+    """Measure all and print a line each."""
     parser = argparse.ArgumentParser(description="How fast the native step decodes.")
     parser.add_argument("--model", default="starter", help="as `burnish` takes it")
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
@@ -131,6 +132,7 @@ def clock() -> float:
 
 
 def seconds(run: Callable[[], object]) -> float:
+    """What one call takes."""
     started = clock()
     run()
     return clock() - started

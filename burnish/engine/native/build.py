@@ -123,7 +123,7 @@ def _is_whole(library: Path) -> bool:
 def _compile(compiler: str, levels: Sequence[Level], emulated: bool, target: Path) -> None:
     shared = ("-DBURNISH_EMULATED", "-O1") if emulated else ()
     with tempfile.TemporaryDirectory() as folder:
-        units = {name: (name, shared) for name in _COMMON}
+        units: dict[str, tuple[str, tuple[str, ...]]] = {name: (name, shared) for name in _COMMON}
         for level in levels:
             flags = (*_AVX2, *shared) if emulated else level.flags
             units[level.name] = ("kernels", (f"-DBURNISH_LEVEL={level.name}", *level.defines, *flags))

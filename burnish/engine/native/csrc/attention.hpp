@@ -76,6 +76,11 @@ inline void scale_columns(float* row, const float* scales) {
   for (int64_t t = 0; t < kBlockTokens; t += kLanes) store(row + t, load<Floats>(row + t) * load<Floats>(scales + t));
 }
 
+// Ask for memory that is needed soon; it comes while something else is computed.
+inline void fetch(const char* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
+}
+
 inline void score(const Attention& job, AttentionRows& rows, int64_t chunk, const Stretch& at) {
   Multiply m = head_product(job, at);
   const int64_t row = at.from * job.repeats, size = job.heads_are_bf16 ? 2 : 4;
@@ -89,6 +94,9 @@ inline void score(const Attention& job, AttentionRows& rows, int64_t chunk, cons
   const char* const* blocks = job.queries[at.from].blocks;
   for (int64_t b = at.begin; b < at.end; b++) {
     const char* block = blocks[b] + job.offset;
+    const int64_t half = job.width * kBlockTokens * burnish::size_of(job.kind);
+    if (b + 1 < at.end) fetch(blocks[b + 1] + job.offset, half);  // the next keys, and the values of these
+    fetch(block + half, half);
     m.segments = &block;
     m.out = rows.scores + row * kChunkTokens + (b - chunk * kChunkBlocks) * kBlockTokens;
     multiply(m);

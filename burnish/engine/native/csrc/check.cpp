@@ -271,10 +271,10 @@ bool passes(const Case& which, const char* level) {
 int burnish_check(const char* level) {
   using burnish::Kind;
   constexpr burnish::Case kCases[] = {
-      {Kind::kFloat32, Kind::kFloat32, Kind::kFloat32, 1e-4},
-      {Kind::kBfloat16, Kind::kBfloat16, Kind::kBfloat16, 0.1},
-      {Kind::kFloat32, Kind::kInt8, Kind::kInt8, 0.2},
-      {Kind::kBfloat16, Kind::kInt8, Kind::kInt8, 0.2},
+      {Kind::kFloat32, Kind::kFloat32, Kind::kFloat32, 2e-5},
+      {Kind::kBfloat16, Kind::kBfloat16, Kind::kBfloat16, 0.04},
+      {Kind::kFloat32, Kind::kInt8, Kind::kInt8, 0.1},
+      {Kind::kBfloat16, Kind::kInt8, Kind::kInt8, 0.1},
   };
   for (const burnish::Case& which : kCases)
     if (!burnish::passes(which, level)) return 1;

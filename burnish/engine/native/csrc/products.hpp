@@ -59,7 +59,7 @@ inline void multiply_tile(const Multiply& m, int64_t row, int64_t panel) {
     const char* b = m.segments[s] + panel * m.panel_bytes;
     const int64_t pairs = s + 1 < m.num_segments ? m.pairs : m.last_pairs;
     for (int64_t k = 0; k < pairs; k++, a += 2, b += From::kPairBytes) {
-      if (R == 1) __builtin_prefetch(b + 8 * 512);
+      if (R <= 4) __builtin_prefetch(b + 4096);  // few rows wait for memory, and the processor stops at page ends
 #pragma GCC unroll 8
       for (int p = 0; p < P; p++) {
         Floats b_V[kVectors];
