@@ -77,9 +77,12 @@ def run(session: Session, config: Config) -> dict[str, Any]:
 
 
 def _items(session: Session, path: str) -> list[_Item]:
-    lines = read(path, PairLine) if path else []
-    rows = [map(ended, pair_rows(session.means.chat, line)) for line in lines]
-    return [_Item(*pair, line.margin) for pair, line in zip(rows, lines, strict=True)]
+    return [_item(session, line) for line in (read(path, PairLine) if path else [])]
+
+
+def _item(session: Session, line: PairLine) -> _Item:
+    chosen, rejected = pair_rows(session.means.chat, line)
+    return _Item(ended(chosen), ended(rejected), line.margin)
 
 
 def _scalar_model(session: Session) -> ScalarModel:
