@@ -86,7 +86,8 @@ def _ready(
     master_folder: Path | None,
 ) -> Loaded:
     model.set_attn_implementation(IMPLEMENTATION)
-    model.to(dtype)  # type: ignore[call-issue]  # transformers wraps it without its type
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(dtype)  # not the buffers: rounded rotary frequencies turn by whole radians
     model.eval().requires_grad_(False)
     try:
         check_forward(model, _TOLERANCE_NATS[dtype])

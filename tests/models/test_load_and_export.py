@@ -97,6 +97,15 @@ def test_masters_are_exported_exactly(tmp_path: Path):
     assert all(torch.equal(value, masters[name]) for name, value in stored.items())
 
 
+def test_bfloat16_rounds_the_weights_and_not_the_rotary_frequencies(tmp_path: Path):
+    export(load("tiny"), tmp_path / "final")
+    exact = dict(load("tiny").model.named_buffers())
+    for name in ("tiny", str(tmp_path / "final")):
+        model = load(name, dtype="bfloat16").model
+        assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+        assert exact and all(torch.equal(value, exact[key]) for key, value in model.named_buffers())
+
+
 def test_an_export_that_cannot_be_written_says_where(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFolderError, match="final"):
