@@ -118,7 +118,7 @@ def _float(pool: Sequence[float], rng: Random) -> float:
 
 def _string(base: str, pool: Sequence[str], rng: Random) -> str:
     """Letters for letters, digits for digits; a line of words may also be made of other lines' words."""
-    words = [word for text in pool for word in text.split(" ")]
+    words = [word for text in pool if text for word in text.split(" ")]  # the empty text has none, not an empty one
     if " " in base and rng.random() < 0.5:
         return " ".join(rng.choice(words) for _ in range(len(rng.choice(pool).split(" "))))
     letters = "".join(pool)

@@ -240,6 +240,7 @@ def test_a_long_hostile_bag_is_compared_in_little_work() -> None:
         ([[1], [9]], lambda n: 1 <= n <= 9),
         ([[[1, 2, 3]], [[4, 9, 11]]], lambda xs: xs == sorted(set(xs)) and set(xs) <= set(range(1, 12))),
         ([[[[1, 2], [3, 4]]]], lambda rows: [len(row) for row in rows] == [2, 2]),
+        ([["ab cd ef gh"], [""]], lambda text: text == " ".join(text.split())),
         ([["2020-01-31"], ["1999-12-01"]], lambda text: len(text) == 10 and text[4] == "-"),
         (
             [[{"a": 1, "b": "x"}], [{"a": 5, "b": "y"}]],
