@@ -325,6 +325,14 @@ def test_knowing_all_listed_inputs_by_heart_is_named(box) -> None:
     assert (constant.parts["computes_nothing"], constant.parts["hidden"]) == (1, 0.25)
 
 
+@pytest.mark.parametrize("place", ["a", "b"])
+def test_either_argument_said_back_earns_nothing(place: str, box) -> None:
+    family = code.FAMILIES["pick_of_two"]
+    task = code_of(family, draw(family, Random(1)))
+    verdict = verdict_on(f"def {task.truth['function']}(a, b):\n    return {place}", box, task)
+    assert (verdict.score, verdict.parts["computes_nothing"]) == (0, 1) and verdict.parts["returned"] == 1
+
+
 def test_what_is_right_on_some_inputs_of_both_kinds_is_paid_for_the_smaller_share(box) -> None:
     verdict = verdict_on("def double(n):\n    return n * 2 if n % 2 == 0 else n", box)
     shares = verdict.parts["hidden"], verdict.parts["perturbed"]
@@ -341,6 +349,14 @@ def test_perturbed_inputs_of_each_family_are_new_and_telling(family) -> None:
         listed = [json.dumps(call) for call in (truth.shown, *truth.calls)]
         assert not {json.dumps(call) for call in calls} & set(listed) and is_telling(calls, expected)
         assert expected == run_gold(problem.solution, problem.function, calls)
+
+
+def test_what_tells_words_by_single_spaces_is_right_on_perturbed_texts_too() -> None:
+    family = code.FAMILIES["reverse_words"]
+    for seed in range(20):
+        truth = read_truth(code_of(family, draw(family, Random(seed))).truth)
+        for (text,), expected in zip(*perturbed(truth, family, seed), strict=True):
+            assert " ".join(str(text).split(" ")[::-1]) == expected
 
 
 def code_of(family, problem) -> Task:
@@ -369,6 +385,9 @@ def test_a_reference_is_made_of_the_familys_text_and_whole_numbers_alone() -> No
     assert reference(code.FAMILIES["linear"], Rule(variant=1, constants={"k": 3, "m": 4}), "f") == (
         "def f(a):\n    return a * 3 - 4"
     )
+    named = "f(a):\n    return a\nraise SystemExit('text of a task was executed')\ndef f"
+    task = Task(id="x", domain="code", messages=(), truth={**TASK.truth, "function": named})
+    assert code_task(task, code.FAMILIES["linear"]).function == named
     for constants in ({"k": "__import__('os')", "m": 1}, ["k"]):
         task = Task(id="x", domain="code", messages=(), truth={**TASK.truth, "constants": constants})
         with pytest.raises(AssertionError):
