@@ -101,6 +101,43 @@ def another_that_got(layers: Path, name: str) -> Iterator[None]:
         yield
 
 
+TRIM = """
+import sys
+from pathlib import Path
+from burnish.sandbox.dependencies import cache
+
+print("ready", flush=True)
+sys.stdin.read()
+cache.trim(Path(sys.argv[1]), 0)
+"""
+
+
+def test_two_that_trim_at_once_leave_the_other_what_it_is_removing(tmp_path):
+    layers = tmp_path / "layers"
+    for number in range(40):
+        manifest = cache.Manifest(format=1, inputs={}, num_bytes=1, replaces_all=False, listing="", content="")
+        (layers / f"{number:064x}" / "tree").mkdir(parents=True)
+        (layers / f"{number:064x}" / "manifest.json").write_text(manifest.model_dump_json())
+    command = [sys.executable, "-c", TRIM, str(layers)]
+    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for each in both:
+        assert each.stdout is not None and each.stdout.readline() == "ready\n"
+    for each in both:
+        assert each.stdin is not None
+        each.stdin.close()
+    assert [each.wait() for each in both] == [0, 0]
+    assert not list(layers.glob("[!.]*"))
+    for each in both:
+        assert each.stdout is not None
+        each.stdout.close()
+
+
+def test_a_file_of_somebody_else_in_the_cache_is_no_layer_and_stays(tmp_path):
+    (tmp_path / "notes.txt").write_text("no layer")
+    cache.trim(tmp_path, 0)
+    assert (tmp_path / "notes.txt").exists()
+
+
 def kept(layers: Path) -> set[str]:
     return {json.loads(path.read_text())["inputs"]["name"] for path in layers.glob("*/manifest.json")}
 

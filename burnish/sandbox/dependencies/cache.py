@@ -26,7 +26,7 @@ import re
 import shutil
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -105,11 +105,14 @@ async def get(cache: Path, inputs: Mapping[str, object], fill: Fill, env: Mappin
 def trim(cache: Path, most_bytes: int) -> None:
     """Remove the layers that were used longest ago, and are not in use, until the rest are no larger than this."""
     sizes: dict[str, int] = {}
+    last_uses: dict[str, int] = {}
     for folder in cache.iterdir():
         manifest = _read_manifest(folder) if not folder.name.startswith(".") else None
         if manifest is not None:
-            sizes[folder.name] = manifest.num_bytes
-    for key in sorted(sizes, key=lambda key: (cache / key).stat().st_mtime_ns):
+            with suppress(FileNotFoundError):  # another process trims too
+                last_uses[folder.name] = folder.stat().st_mtime_ns
+                sizes[folder.name] = manifest.num_bytes
+    for key in sorted(last_uses, key=lambda key: last_uses[key]):
         if sum(sizes.values()) <= most_bytes:
             return
         if _remove_unused(cache, key):
@@ -117,13 +120,14 @@ def trim(cache: Path, most_bytes: int) -> None:
 
 
 def _remove_unused(cache: Path, key: str) -> bool:
+    """Remove a layer unless it is in use; whether it is gone."""
     lock = _try_lock(cache, key)
     if lock is None:
-        return False
+        return not (cache / key).exists()
     try:
         gone = cache / f".building-{key}"
         with uses.unused(cache, key) as is_unused:
-            if is_unused:
+            if is_unused and (cache / key).exists():
                 (cache / key).rename(gone)
         _remove(gone)
         return is_unused
@@ -208,7 +212,7 @@ def _layer(tree: Path, manifest: Manifest, env: Mapping[str, str], was_cached: b
 def _read_manifest(folder: Path) -> Manifest | None:
     try:
         return Manifest.model_validate_json((folder / "manifest.json").read_bytes())
-    except (FileNotFoundError, ValidationError):
+    except (FileNotFoundError, NotADirectoryError, ValidationError):
         return None
 
 
