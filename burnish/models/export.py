@@ -25,7 +25,7 @@ from burnish.models.lora import merged_state_dict, trainable
 def export(
     loaded: Loaded, folder: Path, masters: Mapping[str, Tensor] | None = None, dtype: torch.dtype = torch.float32
 ) -> None:
-    """Write `loaded` with its adapters merged; `masters` are float32 values of base weights by name."""
+    """Write `loaded` with its adapters merged; `masters` are float32 values by the model's names."""
     weights = {name: value.to(dtype) for name, value in merged_state_dict(loaded.model, masters).items()}
     try:
         _write_whole(folder, loaded.model, loaded.tokenizer, weights)

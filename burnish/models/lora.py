@@ -73,7 +73,7 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
 def merged_state_dict(model: PreTrainedModel, masters: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
     """The weights in float32 under the base model's names, adapters merged; tied weights stand once.
 
-    `masters` are more exact values of the base weights; those it lacks come from the model.
+    `masters` are more exact values, of base weights and of adapters by their names; what it lacks comes from the model.
     """
     given = masters or {}
     adapters = _adapters(model)
@@ -84,8 +84,9 @@ def merged_state_dict(model: PreTrainedModel, masters: Mapping[str, Tensor] | No
             continue
         original = re.sub(r"\.base\.", ".", name) if owner.removesuffix(".base") in adapters else name
         value = given.get(original, parameter).detach().to(torch.float32, copy=True)
-        if leaf == "weight" and (adapter := adapters.get(owner.removesuffix(".base"))):
-            value += adapter.scale * (adapter.up.float() @ adapter.down.float())
+        if leaf == "weight" and (adapter := adapters.get(adapted := owner.removesuffix(".base"))):
+            up, down = given.get(f"{adapted}.up", adapter.up), given.get(f"{adapted}.down", adapter.down)
+            value += adapter.scale * (up.detach().float() @ down.detach().float())
         merged[original] = value
     return merged
 

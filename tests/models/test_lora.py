@@ -66,6 +66,15 @@ def test_masters_replace_the_base_weights_that_adapters_are_merged_into():
     assert merged.dtype == torch.float32
 
 
+def test_masters_replace_the_adapters_that_are_merged():
+    model, exact = _adapted().to(torch.bfloat16), _adapted()
+    _stir(exact)
+    masters = {**dict(random_model("qwen3").named_parameters()), **trainable(exact)}
+    expected = merged_state_dict(exact)
+    for name, value in merged_state_dict(model, masters).items():
+        torch.testing.assert_close(value, expected[name], atol=0, rtol=0)
+
+
 def test_equal_seeds_draw_equal_adapters():
     first, again, other = (trainable(_adapted(seed)) for seed in (1, 1, 2))
     assert all(torch.equal(first[name], again[name]) for name in first)

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from burnish.core import metrics
 from burnish.core.recipe import read_recipe
 from burnish.models.heads import load_head
+from burnish.models.tiny import tiny_model
 from burnish.stages.runner import EXIT_PROMOTED, run_recipe
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +50,24 @@ def test_what_it_wrote_scores_replies_with_plain_transformers(finished: Path) ->
             return float(head(body(ids).last_hidden_state[0, -1:]))
 
     assert score("It is 5.") > score("maybe 5")
+
+
+def test_with_adapters_it_writes_those_that_it_trained_and_not_the_policys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    short = [
+        "engine.options={path='torch'}",
+        "model.lora={rank=2}",
+        "stages.0.num_epochs=1",
+        "stages.0.batch_size=40",
+        "stages.0.eval_data=''",
+    ]
+    run_recipe(read_recipe(RECIPE, short), tmp_path, resume=False)
+    written = load_file(tmp_path / "reward_model_tiny" / "reward" / "model.safetensors")
+    base = tiny_model().state_dict()
+    moved = [name for name, value in written.items() if not torch.equal(value, base[name])]
+    assert len(moved) == 2 * 7  # the linear layers of two layers
 
 
 def test_the_policy_goes_on_unchanged_and_no_checkpoint_of_a_step_is_left(finished: Path) -> None:
