@@ -40,7 +40,8 @@ class HeadStats(NamedTuple):
 def head_stats(head: Head, hidden_N_D: Tensor, ids_N_K: Tensor) -> HeadStats:
     """Log-probability of each id under softmax(logits / temperature), and the entropy of that distribution."""
     differentiates = torch.is_grad_enabled()
-    head_trains = differentiates and head.weight_V_D.requires_grad
+    trains_bias = head.bias_V is not None and head.bias_V.requires_grad
+    head_trains = differentiates and (head.weight_V_D.requires_grad or trains_bias)
     keeps_expected = differentiates and hidden_N_D.requires_grad and not head_trains
     return HeadStats(*_HeadStats.apply(hidden_N_D, head.weight_V_D, head.bias_V, ids_N_K, head, keeps_expected))  # type: ignore[misc]
 

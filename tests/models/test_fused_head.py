@@ -56,6 +56,17 @@ def test_values_and_gradients_are_those_of_the_plain_head(cap: float | None, has
     assert not stats.entropies_N.requires_grad
 
 
+@pytest.mark.parametrize("weight_trains", [False, True])
+def test_a_bias_trains_also_where_the_weight_is_frozen(weight_trains: bool) -> None:
+    bias_V = drawn(V, seed=4).float().requires_grad_(True)
+    weight_V_D, hidden_N_D = drawn(V, D, seed=3).float(), drawn(N, D, seed=5).float().requires_grad_(True)
+    head = Head(weight_V_D.requires_grad_(weight_trains), bias_V)
+    head_stats(head, hidden_N_D, IDS_N_K).logprobs_N_K.sum().backward()
+    ours, bias_V.grad = bias_V.grad, None
+    plain_logprobs(head, hidden_N_D).gather(-1, IDS_N_K).sum().backward()
+    torch.testing.assert_close(ours, bias_V.grad, atol=1e-3, rtol=1e-4)
+
+
 def test_the_kl_to_a_teachers_best_tokens_comes_from_the_same_pass() -> None:
     student, teacher = Head(drawn(V, D, seed=6).float()), Head(drawn(V, D, seed=7).float())
     hidden_N_D = drawn(N, D, seed=8).float().requires_grad_(True)
