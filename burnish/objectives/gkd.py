@@ -28,4 +28,6 @@ def divergence(student_logprobs_N_V: Tensor, teacher_logprobs_N_V: Tensor, *, be
 
 
 def _kl(p_logprobs_N_V: Tensor, q_logprobs_N_V: Tensor) -> Tensor:
-    return (p_logprobs_N_V.exp() * (p_logprobs_N_V - q_logprobs_N_V)).sum(-1)
+    """What has no probability under p adds nothing."""
+    differences_N_V = torch.where(p_logprobs_N_V.isneginf(), 0.0, p_logprobs_N_V - q_logprobs_N_V)
+    return (p_logprobs_N_V.exp() * differences_N_V).sum(-1)

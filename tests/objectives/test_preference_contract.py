@@ -9,7 +9,7 @@ import torch
 
 from burnish.core import plugins
 from burnish.objectives import Loss, Streams, aggregation
-from burnish.objectives.preferences import Labels, dpo
+from burnish.objectives.preferences import Labels, dpo, orpo
 
 NAMES = plugins.names("preferences")
 LENGTHS = [3, 2, 4, 1, 2, 5]
@@ -127,3 +127,19 @@ def test_a_reference_is_read_where_the_file_says_so(objective):
 def test_where_half_of_the_labels_are_wrong_there_is_nothing_to_debias():
     with pytest.raises(ValueError, match=r"below 0\.5 .*; got 0\.5"):
         dpo.loss(streams("pair_mean"), dpo.Config(label_smoothing=0.5, debias=True))
+
+
+@pytest.mark.parametrize("certain", [0, 1])
+def test_orpo_stays_finite_where_a_reply_is_certain(certain: int):
+    logprobs_T = torch.tensor([-1.0, -1.0])
+    logprobs_T[certain] = 0.0  # a probability that was rounded to 1
+    s = Streams(
+        new_logprobs_T=logprobs_T.requires_grad_(),
+        advantages_T=torch.tensor([1.0, -1.0]),
+        weights_T=torch.full((2,), 0.5),
+        sequence_T=torch.arange(2),
+    )
+    loss = orpo.loss(s, orpo.Config())
+    loss.total.backward()
+    assert loss.total.isfinite()
+    assert logprobs_T.grad.isfinite().all()

@@ -41,5 +41,6 @@ def loss(s: Streams, config: Config) -> Loss:
 
 
 def _log_odds(logprobs_B: Tensor) -> Tensor:
-    """Log of p / (1 - p), from log p; exact also where p is near 1."""
-    return logprobs_B - torch.log(-torch.expm1(logprobs_B))
+    """Log of p / (1 - p), from log p; exact also where p is near 1, and held where it has been rounded to 1."""
+    held_B = logprobs_B.clamp(max=-torch.finfo(logprobs_B.dtype).eps)
+    return held_B - torch.log(-torch.expm1(held_B))

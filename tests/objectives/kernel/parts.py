@@ -1,5 +1,7 @@
 """Parts: aggregation, correction, KL, values and lengths."""
 
+import math
+
 import torch
 
 from burnish.objectives import aggregation, correction, gae, gkd, kl, overlong
@@ -105,6 +107,18 @@ def check_gkd_divergence_and_its_limits():
     assert close(gkd.divergence(student_V[None], teacher_V[None], beta=0.3), expected[None])
     assert close(gkd.divergence(student_V[None], teacher_V[None], beta=0.0), divergence(q, p)[None])
     assert close(gkd.divergence(student_V[None], teacher_V[None], beta=1.0), divergence(p, q)[None])
+
+
+def check_gkd_of_a_teacher_that_rules_a_token_out():
+    student_V = double([0.25, 0.25, 0.5]).log().requires_grad_()
+    teacher_V = double([0.5, 0.5, 0.0]).log()
+    found = gkd.divergence(student_V[None], teacher_V[None], beta=0.0)
+    assert close(found, [math.log(2)])
+    mixed = 0.5 * math.log(0.5 / 0.375) + 0.5 * (0.5 * math.log(0.25 / 0.375) + 0.5 * math.log(2))
+    found = found + gkd.divergence(student_V[None], teacher_V[None], beta=0.5)
+    assert close(found, [math.log(2) + mixed])
+    found.sum().backward()
+    assert student_V.grad.isfinite().all()
 
 
 def check_gae_is_the_golden_one():
