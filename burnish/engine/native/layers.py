@@ -63,7 +63,7 @@ def why_not(model: PreTrainedModel) -> str | None:
         return f"the model is on {weight.device.type!r}, not on the processor"
     if weight.dtype not in (torch.float32, torch.bfloat16):
         return f"the model is in {weight.dtype}, not in float32 or bfloat16"
-    return _odd_option(model) or _odd_size(sizes(model)) or _odd_layer(model, weight.dtype)
+    return _odd_option(model) or _odd_size(sizes(model), len(weight)) or _odd_layer(model, weight.dtype)
 
 
 def sizes(model: PreTrainedModel) -> Sizes:
@@ -152,11 +152,13 @@ def _odd_option(model: PreTrainedModel) -> str | None:
     return None
 
 
-def _odd_size(size: Sizes) -> str | None:
+def _odd_size(size: Sizes, embedding_rows: int) -> str | None:
     if size.head_width % _COLUMNS or size.head_width > _MOST_HEAD_WIDTH:
         return f"its heads are {size.head_width} wide; that must be a multiple of {_COLUMNS} up to {_MOST_HEAD_WIDTH}"
     if size.width % _COLUMNS:
         return f"its width is {size.width}, not a multiple of {_COLUMNS}"
+    if size.vocabulary != embedding_rows:
+        return f"it embeds {embedding_rows} tokens, and its head knows {size.vocabulary}"
     if size.num_heads % size.num_kv_heads or size.num_heads // size.num_kv_heads > _MOST_REPEATS:
         return f"its {size.num_heads} heads share {size.num_kv_heads} keys and values unevenly, or too many share one"
     return None

@@ -39,6 +39,33 @@ def test_log_probabilities_are_those_of_transformers(family):
     torch.testing.assert_close(got_T_V, _logprobs(model, token_ids), atol=1e-4, rtol=0)
 
 
+def test_a_gate_far_below_zero_is_closed():
+    """e^-gate is beyond float32 there."""
+    model, token_ids = make("llama"), prompt(20)
+    for layer in model.model.layers:
+        layer.mlp.gate_proj.weight.mul_(40)
+    got_T_V = _steps(model).logits(_fed(_steps(model), token_ids)).log_softmax(-1)
+    torch.testing.assert_close(got_T_V, _logprobs(model, token_ids), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("lm_head", {}),
+        ("model.layers.0.self_attn.q_proj", {}),
+        ("model.layers.0.mlp.gate_proj", {}),
+        ("model.layers.0.mlp.up_proj", {"weights": "int8"}),
+        ("model.layers.1.self_attn.v_proj", {"cache": "int8"}),
+    ],
+)
+def test_a_weight_that_is_no_number_makes_each_log_probability_none(name, options):
+    model = make("llama")
+    model.get_submodule(name).weight[5, 3] = torch.nan
+    steps = _steps(model, **options)
+    drawn = steps.draw(_fed(steps, prompt(2)), torch.tensor([0.0, 1.0]), torch.tensor([0.5, 0.5]))
+    assert drawn.logprobs_B.isnan().all()
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_is_what_transformers_generates(family):
     model, token_ids = make(family), prompt(20)
@@ -251,6 +278,12 @@ def test_a_layer_that_is_not_plain_is_refused():
     model = make("llama")
     model.model.layers[1].mlp.up_proj = torch.nn.Sequential(model.model.layers[1].mlp.up_proj)
     assert "layer of type 'Sequential'" in (reason_why_not(model) or "")
+
+
+def test_a_head_of_another_vocabulary_than_the_embeddings_is_refused():
+    model = make("llama")
+    model.lm_head = torch.nn.Linear(48, 300, bias=False)
+    assert "embeds 259 tokens, and its head knows 300" in (reason_why_not(model) or "")
 
 
 def test_too_little_memory_for_one_block_is_refused():

@@ -128,10 +128,7 @@ void store_token(const burnish_model& m, char* head, int64_t slot, const float* 
       place[d / kColumns * kBlockTokens * kColumns + d % kColumns * 2] = rounded[width + d];
   } else {
     float* scales = reinterpret_cast<float*>(values + width * kBlockTokens);
-    float most_key = 0, most_value = 0;
-    for (int64_t d = 0; d < width; d++) most_key = std::max(most_key, std::fabs(key[d]));
-    for (int64_t d = 0; d < width; d++) most_value = std::max(most_value, std::fabs(value[d]));
-    const float key_scale = most_key > 0 ? most_key / 127 : 1, value_scale = most_value > 0 ? most_value / 127 : 1;
+    const float key_scale = scale_of(key, width), value_scale = scale_of(value, width);
     scales[slot] = key_scale;
     scales[kBlockTokens + slot] = value_scale;
     int8_t* keys = reinterpret_cast<int8_t*>(head) + panel * width * kColumns + column;

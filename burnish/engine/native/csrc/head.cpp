@@ -72,7 +72,8 @@ Total total_of(const Part& part, int64_t row) {
   Total total{-std::numeric_limits<float>::infinity(), 0};
   for (int64_t c = 0; c < part.num_chunks; c++) total.largest = std::max(total.largest, part.largest(row, c));
   for (int64_t c = 0; c < part.num_chunks; c++)
-    if (part.sum(row, c) > 0) total.mass += part.sum(row, c) * chunk_factor(part, row, c, total.largest);
+    if (part.sum(row, c) != 0)  // a NaN counts, so that the log-probability is one
+      total.mass += part.sum(row, c) * chunk_factor(part, row, c, total.largest);
   return total;
 }
 

@@ -80,7 +80,8 @@ void finish_gate(const Finish& f) {
     for (int64_t panel = 0; panel < f.num_panels; panel += 2)
       for (int64_t c = 0; c < kColumns; c += kLanes) {
         const Floats gate = finished(f, panel, row, c), up = finished(f, panel + 1, row, c);
-        store_row(out, panel / 2 * kColumns + c, gate / (1.f + exponential(-gate)) * up, f.out_is_bf16);
+        const Floats clamped = larger(splat(-88.f), gate);  // SiLU is 0 long before
+        store_row(out, panel / 2 * kColumns + c, gate / (1.f + exponential(-clamped)) * up, f.out_is_bf16);
       }
   }
 }

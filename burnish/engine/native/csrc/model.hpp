@@ -1,5 +1,6 @@
 // A model as the steps see it: packed matrices, norms, branches, threads and room to work in.
 #pragma once
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -55,6 +56,16 @@ struct burnish_model {
 };
 
 namespace burnish {
+
+// What numbers are divided by to become bytes; NaN if one is not finite, which no byte could say.
+inline float scale_of(const float* row, int64_t count) {
+  float most = 0, odd = 0;
+  for (int64_t k = 0; k < count; k++) {
+    most = std::max(most, std::fabs(row[k]));
+    odd += row[k] * 0;
+  }
+  return (most > 0 ? most / 127 : 1) + odd;
+}
 
 const Kernels* kernels_of(const std::string& level);
 std::string levels();

@@ -70,12 +70,6 @@ void write_panel(const float* rows, int64_t depth, Kind kind, const float* scale
     }
 }
 
-float scale_of(const float* row, int64_t depth) {
-  float most = 0;
-  for (int64_t k = 0; k < depth; k++) most = std::max(most, std::fabs(row[k]));
-  return most > 0 ? most / 127 : 1;
-}
-
 }  // namespace
 
 void pack(Pool& pool, const Linear* parts, int64_t num_parts, bool interleave, Kind kind, Matrix& matrix) {

@@ -37,7 +37,7 @@ inline void store(void* at, Vector v) {
 inline Floats splat(float x) { return x - Floats{}; }
 inline Floats floats(Words bits) { return reinterpret_cast<Floats>(bits); }
 inline Words words(Floats x) { return reinterpret_cast<Words>(x); }
-inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
+inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }  // b where one is a NaN
 inline Floats even_of_pairs(Words pairs) { return floats(pairs << 16); }
 inline Floats odd_of_pairs(Words pairs) { return floats(pairs & 0xffff0000u); }
 // Bytes to float32. The compiler's own conversion of vectors goes through single numbers, thus the intrinsics.
@@ -71,11 +71,11 @@ inline float largest(Floats v) {
   return v[0];
 }
 
-// e^x for x <= 88, within 2 units in the last place; 0 below -87. e^x = 2^n e^r with |r| <= ln(2) / 2, and
-// Taylor's series to r^7 leaves an error of 0.35^8 / 8! = 6e-9. e^0 is exactly 1.
+// e^x for x <= 88 (not beyond), within 2 units in the last place; 0 below -87; a NaN stays one. e^x = 2^n e^r with
+// |r| <= ln(2) / 2, and Taylor's series to r^7 leaves an error of 0.35^8 / 8! = 6e-9. e^0 is exactly 1.
 inline Floats exponential(Floats x) {
   const Floats to_round = splat(12582912.f);  // 1.5 * 2^23: adding it leaves no place for a fraction
-  Floats clamped = larger(x, splat(-87.f));
+  Floats clamped = larger(splat(-87.f), x);
   Floats n = (clamped * 1.44269504f + to_round) - to_round;
   Floats r = clamped - n * 0.693359375f + n * 2.12194440e-4f;  // ln(2) in two parts, the first exact in 10 bits
   Floats p = splat(1.f / 5040);
