@@ -67,9 +67,13 @@ def built_library(*, notice: Callable[[str], None], emulated: bool = False, cach
     if not levels:
         raise Unavailable(f"this processor ({platform.machine()}) has no AVX2")
     target = (cache or default_cache()) / f"step-{_fingerprint(version, levels, emulated)}.so"
-    if not _is_whole(target):
-        notice(f"compiling the native step into {str(target.parent)!r}, once (about 20 s)")
-        _compile(compiler, levels, emulated, target)
+    try:
+        if not _is_whole(target):
+            _prove_writable(target.parent)
+            notice(f"compiling the native step into {str(target.parent)!r}, once (about 20 s)")
+            _compile(compiler, levels, emulated, target)
+    except OSError as error:
+        raise Unavailable(f"it cannot be kept: {error}; name a folder that can be written in BURNISH_CACHE") from error
     return target
 
 
@@ -117,7 +121,13 @@ def _checksum(path: Path) -> str:
 
 def _is_whole(library: Path) -> bool:
     checksum = library.with_suffix(".sha256")
-    return library.is_file() and checksum.is_file() and checksum.read_text(encoding="ascii") == _checksum(library)
+    return library.is_file() and checksum.is_file() and checksum.read_bytes() == _checksum(library).encode()
+
+
+def _prove_writable(folder: Path) -> None:
+    """`OSError` if no file can be made there: better before the compiler has run than after."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
 
 
 def _compile(compiler: str, levels: Sequence[Level], emulated: bool, target: Path) -> None:

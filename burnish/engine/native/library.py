@@ -1,7 +1,8 @@
 """The compiled step as Python sees it: its C functions, and the level that is trusted on this processor.
 
 A level is trusted after a child process has run a tiny model through it and found what plain loops find; a crash or
-an illegal instruction there ends the child alone. What was found is kept beside the library, by processor.
+an illegal instruction there ends the child alone. What was found is kept beside the library, by processor, and believed
+only as long as the library says that the level runs here.
 """
 
 import ctypes
@@ -9,6 +10,7 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from ctypes import POINTER, Structure, c_char_p, c_float, c_int, c_int32, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
@@ -110,12 +112,14 @@ def trusted_level(path: Path, levels: list[str], notice: Callable[[str], None]) 
     """The first of `levels` that passes its check, remembered by processor."""
     processor = hashlib.sha256(" ".join(sorted(processor_flags())).encode()).hexdigest()[:12]
     note = path.with_suffix(f".{processor}.level")
-    if note.is_file():
-        return note.read_text(encoding="ascii")
+    noted = note.read_text(encoding="ascii", errors="replace") if note.is_file() else ""
+    if noted in levels:
+        return noted
     for level in levels:
         fault = _fault(path, level)
         if fault is None:
-            write_whole(note, level.encode())
+            with suppress(OSError):  # where nothing can be kept, each start checks again
+                write_whole(note, level.encode())
             return level
         notice(f"native step: {level} fails its check on this processor ({fault}), so the next lower is tried")
     raise Unavailable("none of its instruction sets passes its check on this processor")

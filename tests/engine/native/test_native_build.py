@@ -50,6 +50,18 @@ def test_a_damaged_library_is_never_loaded_but_compiled_again(library, no_compil
     assert "compiling the native step" in notices[0]
 
 
+def test_a_damaged_checksum_is_as_good_as_none(library, no_compiler):
+    library.with_suffix(".sha256").write_bytes(b"\xff" * 64)
+    with pytest.raises(Unavailable, match="cannot compile"):
+        built_library(notice=lambda _: None, cache=library.parent)
+
+
+def test_a_folder_that_cannot_be_written_is_a_reason_before_anything_is_compiled(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(Unavailable, match=r"cannot be kept.*name a folder that can be written in BURNISH_CACHE"):
+        built_library(notice=pytest.fail, cache=tmp_path / "file" / "native")
+
+
 def test_without_a_compiler_the_reason_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CXX", raising=False)
@@ -74,7 +86,15 @@ def test_levels_are_those_of_the_processor(library):
 
 def test_the_check_passes_the_levels_that_are_here_and_its_outcome_is_kept(library):
     assert trusted_level(library, ["avx2"], pytest.fail) == "avx2"
-    assert trusted_level(library, [], pytest.fail) == "avx2"
+    library.write_bytes(b"not a library")  # a second check would fail
+    assert trusted_level(library, ["amx", "avx2"], pytest.fail) == "avx2"
+
+
+@pytest.mark.parametrize("noted", [b"", b"amx", b"\xff"])
+def test_an_outcome_that_is_no_level_of_this_place_is_not_believed(library, noted):
+    trusted_level(library, ["avx2"], pytest.fail)
+    next(library.parent.glob("*.level")).write_bytes(noted)
+    assert trusted_level(library, ["avx2"], pytest.fail) == "avx2"
 
 
 def test_a_level_that_fails_its_check_gives_way_to_the_next_with_one_line(library):
