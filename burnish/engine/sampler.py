@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from burnish.engine.params import SamplingParams
 
@@ -77,9 +78,14 @@ def _largest(probs_B_V: Tensor, params: SamplingParams) -> tuple[Tensor, Tensor]
     if params.top_k > 0:
         return probs_B_V.topk(min(params.top_k, vocabulary))
     sorted_B_C, ids_B_C = probs_B_V.topk(min(_MOST_NUCLEI, vocabulary))
-    if (sorted_B_C.sum(-1) < params.top_p).any():
-        return probs_B_V.sort(descending=True, stable=True)
-    return sorted_B_C, ids_B_C
+    is_short_B = sorted_B_C.sum(-1) < params.top_p
+    if not is_short_B.any():
+        return sorted_B_C, ids_B_C
+    # The other rows keep the order that they have alone: the two ways order equal probabilities differently.
+    num_added = vocabulary - sorted_B_C.shape[-1]
+    sorted_B_V, ids_B_V = functional.pad(sorted_B_C, (0, num_added)), functional.pad(ids_B_C, (0, num_added))
+    sorted_B_V[is_short_B], ids_B_V[is_short_B] = probs_B_V[is_short_B].sort(descending=True, stable=True)
+    return sorted_B_V, ids_B_V
 
 
 def _nucleus(sorted_B_C: Tensor, params: SamplingParams) -> Tensor:
@@ -101,9 +107,11 @@ def _at_least(probs_B_C: Tensor, min_p: float) -> Tensor:
 def _invert(weights_B_C: Tensor, uniforms_B: Tensor) -> Draw:
     """The first candidate whose cumulative weight exceeds the row's number: never one of weight 0.
 
-    There always is one: a number is at most 1 - 2^-24, and that times any float32 rounds to less than it.
+    There always is one: a number is at most 1 - 2^-24, and that times any float32 rounds to less than it. Where weights
+    are NaN the last candidate is named, and its log-probability is NaN.
     """
     sums_B_C = weights_B_C.cumsum(-1)
     total_B_1 = sums_B_C[:, -1:]
     index_B_1 = torch.searchsorted(sums_B_C, uniforms_B[:, None] * total_B_1, right=True)
+    index_B_1.clamp_(max=weights_B_C.shape[-1] - 1)
     return Draw(index_B_1[:, 0], (weights_B_C.gather(-1, index_B_1) / total_B_1).log()[:, 0])

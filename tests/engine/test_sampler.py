@@ -72,6 +72,29 @@ def test_a_row_draws_the_same_whatever_is_beside_it():
     assert together.logprobs_B.tolist() == [one.logprobs_B.item() for one in alone]
 
 
+def test_equal_probabilities_beside_a_row_that_needs_all_candidates_are_drawn_as_alone():
+    """As logits of a model in bfloat16 are: many are equal."""
+    generator, params = torch.Generator().manual_seed(0), SamplingParams(top_p=0.5)
+    logits_1_V = torch.randn(1, 3000, generator=generator).mul(2).round()
+    uniforms_B = torch.rand(64, generator=generator)
+    alone = draw(logits_1_V.expand(64, -1), params, uniforms_B)
+    beside = draw(
+        torch.cat([logits_1_V.expand(64, -1), torch.zeros(1, 3000)]), params, torch.cat([uniforms_B, uniforms_B[:1]])
+    )
+    assert beside.token_ids_B[:64].tolist() == alone.token_ids_B.tolist()
+    assert beside.logprobs_B[:64].tolist() == alone.logprobs_B.tolist()
+
+
+@pytest.mark.parametrize(
+    "params", [SamplingParams(temperature=0), SamplingParams(), SamplingParams(top_p=0.9), SamplingParams(top_k=5)]
+)
+def test_logits_that_are_no_numbers_give_a_log_probability_that_is_none(params: SamplingParams):
+    logits_B_V = torch.zeros(2, 50)
+    logits_B_V[0, 3] = torch.nan
+    drawn = draw(logits_B_V, params, torch.tensor([0.5, 0.5]))
+    assert drawn.logprobs_B.isnan().tolist() == [True, False]
+
+
 def test_a_nucleus_wider_than_the_first_candidates_is_kept_whole():
     logits_B_V = torch.zeros(1, 5000)
     drawn = draw(logits_B_V.expand(5000, -1), SamplingParams(top_p=0.5), (torch.arange(5000) + 0.5) / 5000)
