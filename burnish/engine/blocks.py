@@ -5,8 +5,8 @@ close to the others there, so that one product a shelf serves all its blocks and
 copied to be read. A block moves when its number of readers passes a power of two. Shelf 0 is for blocks that no row
 decodes from: kept prefixes, and prompts under way.
 
-Covered: layers of different shapes, any device. Memory: a shelf grows by a quarter beyond what it needs, and is given
-back when it is empty.
+Covered: layers of different shapes, any device. Memory: a shelf grows by a quarter beyond what it needs, and has room
+for at most twice as much (and 8 blocks); the rest is given back.
 """
 
 from collections.abc import Iterable, Mapping
@@ -85,26 +85,37 @@ class _Shelf:
         while self.blocks and self.blocks[-1] is None:
             self.blocks.pop()
         self.holes = [place for place in self.holes if place < len(self.blocks)]
+
+    @property
+    def num_rooms(self) -> int:
+        """For how many places there are tensors."""
+        return self.keys[0].shape[1] if self.keys else 0
+
+    def shrink(self) -> None:
+        """Give back what is far more than is needed."""
         if not self.blocks:
             self.keys, self.values = [], []
+        elif self.num_rooms > 2 * len(self.blocks) + 8:
+            self._resize()
 
     def grow(self) -> None:
         """Have tensors for all places."""
-        have = self.keys[0].shape[1] if self.keys else 0
-        if len(self.blocks) <= have:
-            return
-        wanted = len(self.blocks) + len(self.blocks) // 4 + 4
-        self.keys = self._grown(self.keys, wanted, [kind.key_width for _, kind in self._sizes])
-        self.values = self._grown(self.values, wanted, [kind.value_width for _, kind in self._sizes])
+        if len(self.blocks) > self.num_rooms:
+            self._resize()
 
-    def _grown(self, old: list[Tensor], wanted: int, widths: list[int]) -> list[Tensor]:
+    def _resize(self) -> None:
+        wanted = len(self.blocks) + len(self.blocks) // 4 + 4
+        self.keys = self._resized(self.keys, wanted, [kind.key_width for _, kind in self._sizes])
+        self.values = self._resized(self.values, wanted, [kind.value_width for _, kind in self._sizes])
+
+    def _resized(self, old: list[Tensor], wanted: int, widths: list[int]) -> list[Tensor]:
         new: list[Tensor] = []
         for index, ((num_layers, kind), width) in enumerate(zip(self._sizes, widths, strict=True)):
             shape = (num_layers, wanted, kind.num_kv, BLOCK, width)
             # Zeros, since what lies beyond a block's tokens is multiplied by weight 0, and 0 times NaN is NaN.
             new.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
             if old:
-                new[-1][:, : old[index].shape[1]] = old[index]
+                new[-1][:, : old[index].shape[1]] = old[index][:, :wanted]
         return new
 
 
@@ -182,8 +193,9 @@ class Blocks:
         self._to_move = {}
         for width, shelf in self._shelves.items():
             shelf.trim()
-            if width:
+            if width or 2 * len(shelf.holes) > len(shelf.blocks):
                 self._close_holes(shelf)
+            shelf.shrink()
 
     def _shelf(self, width: int) -> _Shelf:
         if width not in self._shelves:

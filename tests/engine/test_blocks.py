@@ -54,3 +54,21 @@ def test_blocks_keep_what_they_hold_and_lie_by_their_readers(seed: int):
         for width in blocks.widths():
             assert sorted(b.place for b in held if b.shelf == width) == list(range(blocks.num_places(width)))
         assert blocks.num_free == 200 - len(held)
+
+
+def test_shelves_that_blocks_have_left_keep_no_more_than_twice_what_they_hold():
+    """One block stays on each shelf, on the first the last one."""
+    blocks = _blocks()
+    held = {blocks.take(): float(value) for value in range(200)}
+    blocks.settle()
+    moving = list(held)
+    for block, value in held.items():
+        _write(blocks, block, value)
+    for change in (1, 1, 2, 4):
+        moving.pop()
+        for block in moving:
+            blocks.read(block, change)
+        blocks.settle()
+        rooms = [len(blocks.of_layer(width, 0)[0]) for width in (0, *blocks.widths())]
+        assert sum(rooms) <= 2 * 200 + 8 * len(rooms)
+        assert all(_holds(blocks, block, value) for block, value in held.items())
