@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from burnish.core.errors import ConfigError
 from burnish.core.run_folder import write_whole
 from burnish.core.types import Trajectory, Verdict
 
@@ -23,8 +24,13 @@ def write(path: Path, trajectories: Sequence[Trajectory]) -> None:
 
 
 def read(path: Path) -> list[Trajectory]:
-    """The inverse of `write`."""
-    return [_trajectory(row) for row in pq.read_table(path).to_pylist()]
+    """The inverse of `write`; `ConfigError` if the file is none that `write` wrote."""
+    try:
+        return [_trajectory(row) for row in pq.read_table(path).to_pylist()]
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"cannot read trajectories from {str(path)!r}: {error}; expected a Parquet file that stage 'rl' wrote"
+        ) from error
 
 
 def _row(trajectory: Trajectory) -> dict[str, Any]:

@@ -37,7 +37,9 @@ class Shaping:
         if self.reference is not None:
             rows = credit(groups, torch.zeros_like)
             for member, row, ref_logprobs_T in zip(members, rows, self.reference(rows), strict=True):
-                changes[_key(member)] -= self.kl_coefficient * float(kl.in_reward(_sampled(row), ref_logprobs_T))
+                changes[_key(member)] -= self.kl_coefficient * float(
+                    kl.in_reward(sampled_logprobs(row), ref_logprobs_T)
+                )
         return changes
 
     def _overlong(self, member: Trajectory) -> float:
@@ -47,7 +49,7 @@ class Shaping:
 
 
 def credit_step(
-    groups: Sequence[Group], advantages: Advantages, choice: Choice, shaping: Shaping, *, filter_overlong: bool
+    groups: Sequence[Group], advantages: Advantages, choice: Choice, shaping: Shaping, *, filter_overlong: bool = False
 ) -> list[list[Row]]:
     """One list of rows a group, in order; a group whose replies were all filtered has none."""
     changes = shaping.taken(groups)
@@ -75,7 +77,8 @@ def _over_step(rows_P: Sequence[Sequence[Row]], choice: Choice) -> list[list[Row
     return levelled
 
 
-def _sampled(row: Row) -> Tensor:
+def sampled_logprobs(row: Row) -> Tensor:
+    """The sampler's own log-probabilities of a row's trained tokens."""
     assert row.rollout_logprobs is not None
     pairs = zip(row.rollout_logprobs, row.was_sampled, strict=True)
     return torch.tensor([logprob for logprob, was_sampled in pairs if was_sampled])

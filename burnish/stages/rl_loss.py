@@ -11,7 +11,7 @@ from torch import Tensor
 
 from burnish.core.errors import ConfigError
 from burnish.learner.policy import LossFunction
-from burnish.objectives import Loss, Streams, correction, kl, ops
+from burnish.objectives import Loss, Streams, correction, kl, ops, ppo
 from burnish.objectives.dialects import Choice, choose, with_options
 from burnish.rollout.groups import Advantages
 from burnish.stages.rl_mismatch import Mismatch
@@ -46,14 +46,26 @@ def load_objective(name: str, options: Mapping[str, Any], *, kind: str = "object
     return with_options(choice, options)
 
 
-def load_group_objective(name: str, options: Mapping[str, Any]) -> Choice:
+def load_group_objective(name: str, options: Mapping[str, Any], *, stage: str = "rl", instead: str = "grpo") -> Choice:
     """An objective that turns the rewards of a group into advantages."""
     choice = load_objective(name, options)
     if not hasattr(choice.module, "advantages"):
         raise ConfigError(
-            f"objective {name!r} has no advantages of groups, so stage 'rl' cannot use it; choose for example 'grpo'"
+            f"objective {name!r} has no advantages of groups, so stage {stage!r} cannot use it; "
+            f"choose for example {instead!r}"
         )
     return choice
+
+
+def load_rollout_objective(name: str, options: Mapping[str, Any]) -> Choice:
+    """An objective of stage `rl`: its advantages are those of groups, or of a value model."""
+    choice = load_objective(name, options)
+    return choice if needs_values(choice) else load_group_objective(name, options)
+
+
+def needs_values(choice: Choice) -> bool:
+    """Whether advantages come from a value model beside the policy."""
+    return isinstance(choice.config, ppo.Config)
 
 
 def reads_sampler(choice: Choice) -> bool:
@@ -62,7 +74,9 @@ def reads_sampler(choice: Choice) -> bool:
 
 
 def advantages_of(choice: Choice) -> Advantages:
-    """The objective's advantages as a function of a group's rewards."""
+    """The objective's advantages as a function of a group's rewards; the rewards, where a value model makes them."""
+    if needs_values(choice):
+        return lambda rewards_G: rewards_G
     return lambda rewards_G: choice.module.advantages(rewards_G, choice.config)
 
 
