@@ -7,7 +7,7 @@ compared; `to_json` and `from_json` are exact inverses (floats survive bit for b
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Self, get_args
 
@@ -39,6 +39,11 @@ class Limits:
     verify_wall_s: float = 10.0
 
 
+def hash_of_prompt(messages: Sequence[Message]) -> str:
+    """Sha-256 of a prompt's messages."""
+    return sha256_json([asdict(message) for message in messages])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One piece of work with a hidden truth.
@@ -60,7 +65,7 @@ class Task:
     @property
     def prompt_hash(self) -> str:
         """Sha-256 of the messages: equal prompts are one prompt, whatever their ids."""
-        return sha256_json([asdict(message) for message in self.messages])
+        return hash_of_prompt(self.messages)
 
     @property
     def content_hash(self) -> str:

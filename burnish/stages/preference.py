@@ -19,7 +19,6 @@ import torch
 from pydantic import Field, JsonValue, model_validator
 from torch import Tensor
 
-from burnish.chat.template import Chat
 from burnish.core.errors import ConfigError
 from burnish.learner.batch import Batch
 from burnish.learner.packing import Row
@@ -30,7 +29,7 @@ from burnish.objectives.dialects import Choice
 from burnish.objectives.preferences import kto
 from burnish.stages import training
 from burnish.stages.order import epochs
-from burnish.stages.preference_data import PairLine, ReplyLine, pair_rows, read, reply_row
+from burnish.stages.preference_data import PairLine, ReplyLine, open_split, pair_rows, reply_row
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_loss import load_objective
 from burnish.stages.session import Session
@@ -93,7 +92,7 @@ class _Plan:
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train on the preferences; resumes after the last checkpoint."""
     plan = _plan(session, config)
-    batches = _batches(plan.train, config, session.train_seed)
+    batches = _batches(plan, config, session.train_seed)
     session.policy.reset_optimiser(config.optimiser_config())
     first = training.resume(session)
     with progress_bar(session.console) as progress:
@@ -111,28 +110,39 @@ def run(session: Session, config: Config) -> dict[str, Any]:
 def _plan(session: Session, config: Config) -> _Plan:
     choice = load_objective(config.loss, config.loss_options, kind="preferences")
     max_pack_tokens = session.recipe.learner.max_pack_tokens
-    chat = session.means.chat
+    train, held_out = _rows(session, config, choice)
 
-    def items(path: str) -> list[_Item]:
-        rows = _rows(chat, path, choice)
-        _refuse_long(rows, max_pack_tokens, path)
+    def items(rows: Sequence[Sequence[Row]], path: str) -> list[_Item]:
+        if rows:
+            _refuse_long(rows, max_pack_tokens, path)
         flat = [row for several in rows for row in several]
-        scored = iter(session.policy.logprobs(flat, 1.0) if choice.module.NEEDS_REFERENCE else ())
+        scored = iter(session.policy.logprobs(flat, 1.0) if _needs_reference(choice) else ())
         return [_Item(rows=several, ref_logprobs=[*islice(scored, len(several))] or None) for several in rows]
 
     return _Plan(
         choice=choice,
-        train=items(config.data),
-        held_out=items(config.eval_data) if config.eval_data else [],
+        train=items(train, config.data),
+        held_out=items(held_out, config.eval_data),
         beginning=session.policy.snapshot(),
         max_pack_tokens=max_pack_tokens,
     )
 
 
-def _rows(chat: Chat, path: str, choice: Choice) -> list[list[Row]]:
+def _needs_reference(choice: Choice) -> bool:
+    """Whether the loss reads one: always, or by an option that few losses have."""
+    return choice.module.NEEDS_REFERENCE or getattr(choice.config, "against_reference", False)
+
+
+def _rows(session: Session, config: Config, choice: Choice) -> tuple[list[list[Row]], list[list[Row]]]:
+    """Of each item that trains, and of each that is held out."""
+    chat = session.means.chat
     if choice.module.LABELS == "replies":
-        return [[reply_row(chat, line)] for line in read(path, ReplyLine)]
-    return [pair_rows(chat, line) for line in read(path, PairLine)]
+        labelled = open_split(session, config.data, config.eval_data, ReplyLine)
+        return [[reply_row(chat, line)] for line in labelled.train], [
+            [reply_row(chat, line)] for line in labelled.held_out
+        ]
+    pairs = open_split(session, config.data, config.eval_data, PairLine)
+    return [pair_rows(chat, line) for line in pairs.train], [pair_rows(chat, line) for line in pairs.held_out]
 
 
 def _refuse_long(items: Sequence[Sequence[Row]], max_pack_tokens: int, path: str) -> None:
@@ -144,10 +154,15 @@ def _refuse_long(items: Sequence[Sequence[Row]], max_pack_tokens: int, path: str
         )
 
 
-def _batches(items: Sequence[_Item], config: Config, seed: int) -> list[list[_Item]]:
-    """All batches; the last is left out where one item alone is left, which KTO cannot compare with others."""
-    batches = epochs(items, config.num_epochs, config.batch_size, seed)
-    return [batch for batch in batches if len(batch) > 1 or len(batches) == 1]
+def _batches(plan: _Plan, config: Config, seed: int) -> list[list[_Item]]:
+    """All batches; of labelled replies, a last one of a single reply is left out, which KTO cannot compare."""
+    batches = epochs(plan.train, config.num_epochs, config.batch_size, seed)
+    if plan.choice.module.LABELS == "pairs":
+        return batches
+    compared = [batch for batch in batches if len(batch) > 1]
+    if not compared:
+        raise ConfigError(f"{config.data}: loss {config.loss!r} compares a reply with others; add lines to the one")
+    return compared
 
 
 def _step(

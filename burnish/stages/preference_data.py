@@ -3,21 +3,24 @@
 A pair has `prompt`, `chosen` and `rejected`, and may have `margin` (by how much the first is better, for reward
 models); a labelled reply has `prompt`, `reply` and `label` (whether it is desirable). A prompt is a text or a list of
 messages with `role` and `content`. The whole file is read and checked when it is opened; the first fault is one
-message. Not covered: files larger than memory.
+message. What trains is kept apart from what measures: no prompt may be in both files, and lines with a prompt of the
+run's own evaluation are left out of training. Not covered: files larger than memory.
 """
 
 import json
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
 from burnish.chat.template import Chat
 from burnish.core.config import Strict, validate
 from burnish.core.errors import ConfigError
-from burnish.core.types import Message, Role
+from burnish.core.types import Message, Role, hash_of_prompt
 from burnish.learner.packing import Row
+from burnish.stages.session import Session
 
 PREFERRED, OTHER = 1.0, -1.0
 """What marks a row's tokens for an objective of preferences."""
@@ -48,6 +51,11 @@ class Prompted(Strict):
     def messages(self) -> tuple[Message, ...]:
         """The prompt as the record that templates take."""
         return tuple(Message(role=turn.role, content=turn.content) for turn in self.prompt)
+
+    @property
+    def prompt_hash(self) -> str:
+        """As of a task with that prompt."""
+        return hash_of_prompt(self.messages)
 
 
 class PairLine(Prompted):
@@ -80,6 +88,39 @@ def read(path: str, kind: type[L]) -> list[L]:
     if not lines:
         raise ConfigError(f"{path}: the file has no rows; expected one JSON object a line, with {_keys(kind)}")
     return lines
+
+
+class Split(NamedTuple, Generic[L]):
+    """Lines that train, lines that never do, and how many were left out because the run is evaluated on them."""
+
+    train: list[L]
+    held_out: list[L]
+    num_left_out: int
+
+
+def read_split(data: str, eval_data: str, kind: type[L], never_train: AbstractSet[str]) -> Split[L]:
+    """Read both files (the second may be ''); `never_train` are hashes of prompts."""
+    lines, held_out = read(data, kind), read(eval_data, kind) if eval_data else []
+    shared = {line.prompt_hash for line in lines} & {line.prompt_hash for line in held_out}
+    if shared:
+        raise ConfigError(
+            f"{eval_data}: {len(shared)} of its prompts are in {data} too, so that it measures what was trained on; "
+            "leave them out of one of the two"
+        )
+    train = [line for line in lines if line.prompt_hash not in never_train]
+    if not train:
+        raise ConfigError(f"{data}: every prompt is a held-out task of this recipe; give other lines")
+    return Split(train, held_out, len(lines) - len(train))
+
+
+def open_split(session: Session, data: str, eval_data: str, kind: type[L]) -> Split[L]:
+    """Both files of a stage; says on the console what it leaves out."""
+    split = read_split(data, eval_data, kind, session.held_out_prompts())
+    if split.num_left_out:
+        session.console.print(
+            f"{session.stage_name}: leaving out {split.num_left_out} lines, whose prompts are held-out tasks"
+        )
+    return split
 
 
 def pair_rows(chat: Chat, line: PairLine) -> list[Row]:

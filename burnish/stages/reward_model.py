@@ -26,7 +26,7 @@ from burnish.objectives.pairs import Pair, margin
 from burnish.stages import training
 from burnish.stages.export import write_masters
 from burnish.stages.order import epochs
-from burnish.stages.preference_data import PairLine, pair_rows, read
+from burnish.stages.preference_data import PairLine, open_split, pair_rows
 from burnish.stages.progress import progress_bar
 from burnish.stages.session import Session
 from burnish.stages.updates import Updates
@@ -57,7 +57,8 @@ class _Item(NamedTuple):
 
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train the reward model and write it; resumes after the last checkpoint."""
-    train, held_out = _items(session, config.data), _items(session, config.eval_data)
+    split = open_split(session, config.data, config.eval_data, PairLine)
+    train, held_out = ([_item(session, line) for line in lines] for lines in (split.train, split.held_out))
     model = _scalar_model(session)
     model.weights.reset_optimiser(config.optimiser_config())
     batches = epochs(train, config.num_epochs, config.batch_size, session.train_seed)
@@ -74,10 +75,6 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     measured = _measure(model, held_out)
     session.metrics.log(len(batches), session.stage_name, **measured)
     return {"folder": _write(session, model)} | measured
-
-
-def _items(session: Session, path: str) -> list[_Item]:
-    return [_item(session, line) for line in (read(path, PairLine) if path else [])]
 
 
 def _item(session: Session, line: PairLine) -> _Item:

@@ -9,12 +9,13 @@ from burnish.core import metrics
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import read_recipe
 from burnish.stages.check import check_recipe
-from burnish.stages.preference_data import PairLine, ReplyLine, read
+from burnish.stages.preference_data import PairLine, ReplyLine, read, read_split
 from burnish.stages.runner import run_recipe
 
 ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "recipes" / "preference_tiny.toml"
 DATA = ROOT / "recipes" / "preference_tiny.jsonl"
+EVAL_DATA = ROOT / "recipes" / "preference_tiny_eval.jsonl"
 
 
 @pytest.fixture(autouse=True)
@@ -27,15 +28,15 @@ def curves(runs: Path, *assignments: str, resume: bool = False) -> list[metrics.
     return [row for row in metrics.read(runs / "preference_tiny" / "metrics.jsonl") if row.stage == "0-preference"]
 
 
-def labelled(folder: Path) -> str:
+def labelled(folder: Path, source: Path) -> str:
     """The pairs as replies with labels."""
-    pairs = [json.loads(line) for line in DATA.read_text().splitlines()]
+    pairs = [json.loads(line) for line in source.read_text().splitlines()]
     rows = [
         {"prompt": pair["prompt"], "reply": pair[key], "label": key == "chosen"}
         for pair in pairs
         for key in ("chosen", "rejected")
     ]
-    path = folder / "labelled.jsonl"
+    path = folder / source.name
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
 
@@ -63,8 +64,8 @@ def test_every_loss_of_pairs_raises_its_margin(loss: str, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_kto_raises_its_margin_from_labelled_replies(tmp_path: Path) -> None:
-    data = labelled(tmp_path)
-    rows = curves(tmp_path, "stages.0.loss=kto", f"stages.0.data={data}", f"stages.0.eval_data={data}")
+    data, held = labelled(tmp_path, DATA), labelled(tmp_path, EVAL_DATA)
+    rows = curves(tmp_path, "stages.0.loss=kto", f"stages.0.data={data}", f"stages.0.eval_data={held}")
     assert held_out(rows, "margin")[-1] > 0.01
 
 
@@ -116,6 +117,26 @@ def test_a_line_that_is_no_pair_is_named(line: str, message: str, tmp_path: Path
     path.write_text(line)
     with pytest.raises(ConfigError, match=message):
         read(str(path), PairLine)
+
+
+def test_a_pair_an_update_trains_each_pair_and_a_dialect_may_need_the_reference(tmp_path: Path) -> None:
+    data = tmp_path / "three.jsonl"
+    data.write_text("".join(DATA.read_text().splitlines(keepends=True)[:3]))
+    settings = ["stages.0.batch_size=1", "stages.0.num_epochs=1", "stages.0.loss=slic@trl", f"stages.0.data={data}"]
+    rows = curves(tmp_path, *settings, "engine.options={path='torch'}")
+    assert [row.step for row in rows if "loss" in row.values] == [0, 1, 2]
+    assert rows[0].values["loss"] == pytest.approx(1.0)  # the margin that is asked for; the reference is the beginning
+
+
+def test_a_prompt_that_measures_does_not_train() -> None:
+    with pytest.raises(ConfigError, match=r"80 of its prompts are in .* measures what was trained on"):
+        read_split(str(DATA), str(DATA), PairLine, frozenset())
+    whole = read_split(str(DATA), str(EVAL_DATA), PairLine, frozenset())
+    evaluated = frozenset(line.prompt_hash for line in whole.train[:4])
+    split = read_split(str(DATA), str(EVAL_DATA), PairLine, evaluated)
+    assert (split.train, split.num_left_out) == (whole.train[4:], 4)
+    with pytest.raises(ConfigError, match="every prompt is a held-out task"):
+        read_split(str(DATA), "", PairLine, frozenset(line.prompt_hash for line in whole.train))
 
 
 def test_a_prompt_may_be_a_conversation(tmp_path: Path) -> None:
