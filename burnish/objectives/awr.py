@@ -15,6 +15,7 @@ from burnish.objectives import Loss, Streams, ops
 from burnish.objectives.aggregation import Kind
 
 AGGREGATION: Kind = "token_mean"
+LINEAR_IN_ADVANTAGES = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

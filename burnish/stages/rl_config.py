@@ -9,7 +9,7 @@ from burnish.learner.schedule import Decay
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
 from burnish.objectives.kl import PenaltyKind
-from burnish.stages.rl_loss import Correction, load_group_objective, multipliers_of, reads_sampler
+from burnish.stages.rl_loss import Correction, is_linear, load_group_objective, multipliers_of, reads_sampler
 from burnish.stages.updates import Updates
 
 
@@ -73,14 +73,27 @@ class Config(Updates):
                 f"overlong_cache ({self.overlong_cache}) counts back from max_new_tokens ({self.max_new_tokens}); "
                 "set max_new_tokens, and no smaller than it"
             )
+        if not is_linear(choice) and self.used_correction(choice) != "none":
+            raise ValueError(
+                f"objective {self.objective!r} is not linear in its advantages, which correction {self.correction!r} "
+                "would multiply; leave correction out"
+            )
         if reads_sampler(choice) and self.used_correction(choice) != "none":
             raise ValueError(
                 f"objective {self.objective!r} takes its ratio to the sampler itself, so correction "
                 f"{self.correction!r} would count it twice; leave correction out"
             )
+        if getattr(choice.config, "prompt_mean", False) and self.aggregation not in (None, "token_mean"):
+            raise ValueError(
+                f"objective {self.objective!r} averages over prompts, which weighs tokens for 'token_mean'; leave out "
+                f"aggregation {self.aggregation!r}, or set objective_options.prompt_mean to false"
+            )
+        unread = sorted({"kl_in", "kl_kind"} & self.model_fields_set)
+        if unread and not self.kl_coefficient:
+            raise ValueError(f"{' and '.join(unread)} without kl_coefficient does nothing; set that above 0")
         if self.kl_in == "reward" and "kl_kind" in self.model_fields_set:
             raise ValueError("kl_in 'reward' is always k1; leave kl_kind out, or set kl_in to 'loss'")
 
     def used_correction(self, choice: Choice) -> Correction:
         """The correction, where the recipe leaves it to the objective."""
-        return self.correction or ("none" if reads_sampler(choice) else "tis")
+        return self.correction or ("none" if reads_sampler(choice) or not is_linear(choice) else "tis")

@@ -73,6 +73,11 @@ def reads_sampler(choice: Choice) -> bool:
     return bool(getattr(choice.config, "ratio_to_sampler", False))  # an option that few objectives have
 
 
+def is_linear(choice: Choice) -> bool:
+    """Whether a factor on the advantages is one on the policy's term, so that they can carry a correction."""
+    return getattr(choice.module, "LINEAR_IN_ADVANTAGES", True)  # only files where it is not say so
+
+
 def advantages_of(choice: Choice) -> Advantages:
     """The objective's advantages as a function of a group's rewards; the rewards, where a value model makes them."""
     if needs_values(choice):

@@ -1,6 +1,8 @@
 """How a stage that trains moves the weights: the options that all such stages have."""
 
-from pydantic import Field, field_validator
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
 
 from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
@@ -30,6 +32,15 @@ class Updates(Strict):
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return kind
+
+    @model_validator(mode="after")
+    def _decay_share_is_read(self) -> Self:
+        if "decay_share" in self.model_fields_set and self.decay != "warmup_stable_decay":
+            raise ValueError(
+                f"decay_share is of decay 'warmup_stable_decay', and decay is {self.decay!r}; choose that, or leave "
+                "decay_share out"
+            )
+        return self
 
     def optimiser_config(self) -> OptimiserConfig:
         """What the learner is told when the stage begins."""

@@ -79,8 +79,17 @@ def test_rows_keep_all_but_their_advantage_through_the_whole_step() -> None:
     ("options", "message"),
     [
         ({"objective": "cispo@scalerl", "correction": "tis"}, "would count it twice; leave correction out"),
-        ({"objective": "oapl", "correction": "icepop"}, "would count it twice"),
+        ({"objective": "oapl", "correction": "icepop"}, "not linear in its advantages"),
         ({"kl_in": "reward", "kl_kind": "k3", "kl_coefficient": 0.1}, "kl_in 'reward' is always k1"),
+        ({"objective": "awr", "correction": "icepop"}, "'awr' is not linear in its advantages"),
+        (
+            {"objective": "oapl", "objective_options": {"ratio_to_sampler": False}, "correction": "tis"},
+            "'oapl' is not linear in its advantages",
+        ),
+        ({"objective": "cispo@scalerl", "aggregation": "seq_mean_token_mean"}, "averages over prompts"),
+        ({"kl_kind": "k3"}, "kl_kind without kl_coefficient does nothing"),
+        ({"kl_in": "reward"}, "kl_in without kl_coefficient does nothing"),
+        ({"decay_share": 0.5}, "decay_share is of decay 'warmup_stable_decay', and decay is 'constant'"),
         ({"overlong_cache": 4}, r"counts back from max_new_tokens \(None\)"),
         ({"overlong_cache": 9, "max_new_tokens": 8}, r"overlong_cache \(9\)"),
         (
@@ -98,7 +107,13 @@ def test_options_that_contradict_each_other_are_refused(options: dict[str, objec
 
 
 def test_the_correction_follows_the_objective_unless_it_is_named() -> None:
-    for objective, expected in [("dapo", "tis"), ("oapl", "none"), ("cispo@scalerl", "none"), ("cispo", "tis")]:
+    for objective, expected in [
+        ("dapo", "tis"),
+        ("oapl", "none"),
+        ("awr", "none"),
+        ("cispo@scalerl", "none"),
+        ("cispo", "tis"),
+    ]:
         config = Config(num_steps=1, objective=objective)
         assert config.used_correction(load_group_objective(objective, {})) == expected
 
