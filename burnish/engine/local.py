@@ -146,6 +146,12 @@ class LocalEngine:
             )
         if not num_given:
             raise ConfigError("a request has an empty prompt; it needs at least one token")
+        unknown = [token_id for token_id in request.prompt_ids if not 0 <= token_id < self._vocabulary.size]
+        if unknown:
+            raise ConfigError(
+                f"a prompt has token {unknown[0]}, which the model has not; its tokens are 0 to "
+                f"{self._vocabulary.size - 1}"
+            )
         asked = f"prompt of {num_given} tokens and max_new_tokens {num_new} exceed"
         if self._context is not None and num_given + num_new > self._context:
             raise ConfigError(

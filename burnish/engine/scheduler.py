@@ -15,6 +15,7 @@ With `exact`, a token is computed in a product whose shape follows from its own 
 cut at multiples of 64, and all after them one by one.
 """
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -23,6 +24,7 @@ import torch
 from torch import Tensor
 
 from burnish.chat.template import Chat
+from burnish.core.errors import InvariantError
 from burnish.engine.drawing import Drawn, draw_rows, logprobs_of
 from burnish.engine.room import EXACT_CHUNK, Room
 from burnish.engine.rows import Group, Lane, Row, completion, new_group, new_row, stop_reason
@@ -240,6 +242,8 @@ class Scheduler:
         number = row.group.number
         if isinstance(token, DeadEnd):
             return [Failed(number, row.sample, token)]
+        if not math.isfinite(token.logprob):
+            return [Failed(number, row.sample, _not_a_distribution(row, token))]
         row.lane.token_ids.append(token.token_id)
         row.logprobs.append(token.logprob)
         row.versions.append(self._version)
@@ -260,6 +264,14 @@ class Scheduler:
                 self._room.close(row.lane)
         gone = {id(row) for row in rows}
         self._rows = [row for row in self._rows if id(row) not in gone]
+
+
+def _not_a_distribution(row: Row, token: Drawn) -> InvariantError:
+    return InvariantError(
+        f"token {len(row.logprobs)} of sample {row.sample} of request {row.group.number} has log-probability "
+        f"{token.logprob}: the model's logits are no finite numbers; go back to a checkpoint before that, and lower "
+        "learning_rate or max_grad_norm"
+    )
 
 
 def _work(lane: Lane, num_tokens: int) -> Work:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from burnish.core.errors import ConfigError
+from burnish.core.errors import ConfigError, InvariantError
 from burnish.core.types import Completion
 from burnish.engine.local import LocalEngine, open_engine
 from burnish.engine.types import Finished, QueueFull, Request, Sampled, SamplingParams
@@ -217,6 +217,24 @@ def test_sampling_leaves_gradients_on():
 def test_a_request_that_cannot_be_sampled_is_refused(prompt_length: int, message: str):
     with pytest.raises(ConfigError, match=message):
         _sample(tiny_loaded().model, [Request(prompt_ids=(1,) * prompt_length, seed=0)])
+
+
+@pytest.mark.parametrize("token_id", [-1, 259])
+def test_a_prompt_of_tokens_that_the_model_has_not_is_refused(token_id: int):
+    with pytest.raises(ConfigError, match=f"has token {token_id}, which the model has not; its tokens are 0 to 258"):
+        _engine(tiny_loaded().model).submit(Request(prompt_ids=(1, token_id), seed=0))
+
+
+@pytest.mark.parametrize(
+    "params", [GREEDY, SamplingParams(), SamplingParams(top_p=0.9), SamplingParams(top_logprobs=2)]
+)
+@pytest.mark.parametrize("path", ["torch", "auto"])
+def test_a_model_whose_logits_are_no_numbers_is_an_error_and_no_sample(path: str, params: SamplingParams):
+    model = random_model("llama")
+    with torch.no_grad():
+        model.get_parameter("model.norm.weight")[0] = torch.nan
+    with pytest.raises(InvariantError, match=r"token 0 of sample 0 .* logits are no finite numbers"):
+        _sample(model, [Request(prompt_ids=(1, 2), seed=0, params=params)], path=path)
 
 
 EXACT = [Request(prompt_ids=p, seed=i, num_samples=2, params=SamplingParams(max_new_tokens=12))
