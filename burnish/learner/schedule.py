@@ -1,7 +1,7 @@
 """Learning-rate schedules: pure functions of the step.
 
 constant             stays at the peak
-linear, cosine       fall to `final_share * peak` at the last step (cosine: https://arxiv.org/abs/1608.03983, eq. 5)
+linear, cosine       fall to `final_share * peak` behind the last step (cosine: https://arxiv.org/abs/1608.03983, eq. 5)
 warmup_stable_decay  stays at the peak, then falls linearly over the last `decay_share` of all steps
                      (MiniCPM, https://arxiv.org/abs/2404.06395, section 4.2; the linear fall is that of
                      https://arxiv.org/abs/2405.18392, eq. 1)

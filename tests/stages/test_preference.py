@@ -87,6 +87,9 @@ def test_packing_changes_nothing(tmp_path: Path) -> None:
         (["stages.0.loss=dpo@trl"], "'dpo' has no dialect 'trl'; there are: dpo@cdpo, dpo@robust"),
         (["stages.0.loss_options={beta='x'}"], "'beta' expects a float, got 'x'"),
         (["stages.0.loss=kto", "stages.0.loss_options={z0=1.0}"], "'z0' is estimated from each update"),
+        (["stages.0.loss_options={debias=true}"], "label_smoothing, their share, is 0"),
+        (["stages.0.loss_options={debias=true, label_smoothing=0.5}"], "below 0.5 .* with debias; got 0.5"),
+        (["stages.0.loss_options={label_smoothing=7.0}"], "at least 0 and below 1; got 7.0"),
         (["stages.0.loss=kto", "stages.0.batch_size=1"], "batch_size is at least 2"),
     ],
 )

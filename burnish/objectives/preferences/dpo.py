@@ -29,6 +29,14 @@ class Config:
     label_smoothing: float = 0.0
     debias: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse shares that say nothing."""
+        if not 0 <= self.label_smoothing < (0.5 if self.debias else 1):
+            limit = "below 0.5 (labels that say something) with debias" if self.debias else "at least 0 and below 1"
+            raise ValueError(f"label_smoothing is {limit}; got {self.label_smoothing}")
+        if self.debias and not self.label_smoothing:
+            raise ValueError("debias divides out wrong labels, and label_smoothing, their share, is 0; set it")
+
 
 DIALECTS = {
     "cdpo": Dialect(config=Config(label_smoothing=0.1), source="https://ericmitchell.ai/cdpo.pdf; the share is ours"),
@@ -42,8 +50,6 @@ def of_margins(margin_B: Tensor, config: Config) -> Tensor:
     """The loss of pairs whose preferred reply is ahead by `margin_B`."""
     share = config.label_smoothing
     if config.debias:
-        if share >= 0.5:
-            raise ValueError(f"with debias, label_smoothing is below 0.5 (labels that say something); got {share}")
         return (-(1 - share) * logsigmoid(margin_B) + share * logsigmoid(-margin_B)) / (1 - 2 * share)
     return -(1 - share) * logsigmoid(margin_B) - share * logsigmoid(-margin_B)
 
