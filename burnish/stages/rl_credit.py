@@ -1,8 +1,8 @@
 """From judged groups to rows that train: rewards are shaped, groups compared, the whole step levelled.
 
 The order is: score, less the overlong penalty, less KL to the reference (if it goes into the reward); advantages of
-each group; what the objective does over the whole step; and last, replies that were cut off leave the loss if
-they are filtered (they still counted in their group's baseline).
+each group; replies that were cut off leave the loss if they are filtered (they still counted in their group's
+baseline); and last, what the objective does over the whole step, of what is left.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,14 +54,12 @@ def credit_step(
     """One list of rows a group, in order; a group whose replies were all filtered has none."""
     changes = shaping.taken(groups)
     rows_P = [credit([group], advantages, lambda member: changes[_key(member)]) for group in groups]
-    if hasattr(choice.module, "over_step"):
-        rows_P = _over_step(rows_P, choice)
     if filter_overlong:
         rows_P = [
             [row for row, member in zip(rows, group.scored, strict=True) if member.stop_reason != "length"]
             for rows, group in zip(rows_P, groups, strict=True)
         ]
-    return rows_P
+    return _over_step(rows_P, choice) if hasattr(choice.module, "over_step") and any(rows_P) else rows_P
 
 
 def _over_step(rows_P: Sequence[Sequence[Row]], choice: Choice) -> list[list[Row]]:
@@ -69,7 +67,7 @@ def _over_step(rows_P: Sequence[Sequence[Row]], choice: Choice) -> list[list[Row
     step = Step(
         advantages_B=torch.tensor([row.advantage for _, row in flat]),
         lengths_B=torch.tensor([row.num_trained for _, row in flat]),
-        group_B=torch.tensor([number for number, _ in flat]),
+        group_B=torch.unique(torch.tensor([number for number, _ in flat]), return_inverse=True)[1],
     )
     levelled: list[list[Row]] = [[] for _ in rows_P]
     for (number, row), advantage in zip(flat, choice.module.over_step(step, choice.config).tolist(), strict=True):

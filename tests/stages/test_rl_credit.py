@@ -70,6 +70,19 @@ def test_the_whole_step_is_whitened_over_tokens() -> None:
     assert values_T.std().item() == pytest.approx(1.0, abs=1e-4)
 
 
+def test_every_prompt_counts_alike_also_where_replies_left_the_loss() -> None:
+    groups = [
+        Group("a", "s", (member("a", 0, 1.0, 3), member("a", 1, 0.0, 9, "length"))),
+        Group("b", "s", (member("b", 0, 1.0, 3, "length"), member("b", 1, 0.0, 3, "length"))),
+        Group("c", "s", (member("c", 0, 1.0, 2), member("c", 1, 0.0, 4))),
+    ]
+    choice = load_group_objective("cispo@scalerl", {})
+    rows_P = credit_step(groups, advantages_of(choice), choice, Shaping(), filter_overlong=True)
+    first, none, last = [sum(abs(row.advantage) * row.num_trained for row in rows) for rows in rows_P]
+    assert none == 0
+    assert first == pytest.approx(last) != 0
+
+
 def test_rows_keep_all_but_their_advantage_through_the_whole_step() -> None:
     for rows, plain in zip(credited("cispo@scalerl"), credited("dr_grpo"), strict=True):
         assert [replace(row, advantage=0.0) for row in rows] == [replace(row, advantage=0.0) for row in plain]
