@@ -102,9 +102,10 @@ def run(session: Session, config: Config) -> dict[str, Any]:
             progress.update(bar, advance=1, note=f"loss {metrics['loss']:.3f} accuracy {metrics['accuracy']:.2f}")
             if (step + 1) % config.checkpoint_every == 0:
                 training.save(session, step + 1)
+    result = training.finish(session)  # first, so that the average of the weights is measured, which is what goes on
     measured = _measure(session.policy, plan)
     session.metrics.log(len(batches), session.stage_name, **measured)
-    return training.finish(session) | measured
+    return result | measured
 
 
 def _plan(session: Session, config: Config) -> _Plan:
