@@ -14,8 +14,9 @@ from burnish.objectives import Streams, aggregation
 class Batch(NamedTuple):
     """Rows of one update and how their tokens are weighed.
 
-    `old_logprobs` has an entry a row: the proximal policy's, one a trained token; None means that the
-    policy that is being differentiated is the proximal policy (the first update on fresh samples).
+    `advantages` has an entry a row, one a trained token; None is each row's own number, the same at all its tokens.
+    `old_logprobs` has an entry a row: the proximal policy's, one a trained token; None means that the policy that is
+    being differentiated is the proximal policy (the first update on fresh samples).
     """
 
     rows: Sequence[Row]
@@ -24,6 +25,7 @@ class Batch(NamedTuple):
     temperature: float = 1.0
     old_logprobs: Sequence[Tensor] | None = None
     ref_logprobs: Sequence[Tensor] | None = None
+    advantages: Sequence[Tensor] | None = None
 
     @property
     def num_together(self) -> int:
@@ -42,13 +44,15 @@ def streams(batch: Batch, piece: Pack, stats: TokenStats) -> Streams:
     lengths = [row.num_trained for row in rows]
     repeats = torch.tensor(lengths)
     device = stats.logprobs_N.device
+    advantages_B = torch.tensor([row.advantage for row in rows])
+    advantages_N = _select(batch.advantages, piece.row_indices, device)
     old_logprobs_N = _select(batch.old_logprobs, piece.row_indices, device)
     rollout_logprobs_N = _sampled_logprobs(rows)
     return Streams(
         new_logprobs_T=stats.logprobs_N,
         weights_T=aggregation.weigh(batch.aggregate, lengths, max_length=batch.max_length).weights_T.to(device),
         sequence_T=torch.arange(len(rows)).repeat_interleave(repeats).to(device),
-        advantages_T=torch.tensor([row.advantage for row in rows]).repeat_interleave(repeats).to(device),
+        advantages_T=advantages_B.repeat_interleave(repeats).to(device) if advantages_N is None else advantages_N,
         old_logprobs_T=stats.logprobs_N.detach() if old_logprobs_N is None else old_logprobs_N,
         rollout_logprobs_T=None if rollout_logprobs_N is None else rollout_logprobs_N.to(device),
         ref_logprobs_T=_select(batch.ref_logprobs, piece.row_indices, device),

@@ -1,6 +1,6 @@
 """Collect the groups of one training step, with refill, and account for each in the ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,7 +28,10 @@ class StepRollouts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collector:
-    """Collects for one stage. Which draws a step makes depends on the ledger and on rewards alone."""
+    """Collects for one stage. Which draws a step makes depends on the ledger and on rewards alone.
+
+    `is_wanted` says which groups train; without it those whose members scored differently.
+    """
 
     means: Means
     ledger: Ledger
@@ -37,6 +40,7 @@ class Collector:
     seed: int
     group_size: int
     params: SamplingParams
+    is_wanted: Callable[[Group], bool] = lambda group: group.has_signal
 
     def __post_init__(self) -> None:
         if not self.params.is_trainable:
@@ -46,14 +50,14 @@ class Collector:
             )
 
     def collect(self, step: int, first_draw: int, *, num_prompts: int, max_draws: int) -> StepRollouts:
-        """Sample until `num_prompts` groups have signal or `max_draws` prompts were tried."""
+        """Sample until `num_prompts` groups are wanted or `max_draws` prompts were tried."""
         rollouts = StepRollouts([], [])
         num_drawn = 0
         while (wanted := min(num_prompts - len(rollouts.kept), max_draws - num_drawn)) > 0:
             draws = [self.mixture.draw(first_draw + num_drawn + i) for i in range(wanted)]
             num_drawn += wanted
             for group in self._sample(step, draws):
-                (rollouts.kept if group.has_signal else rollouts.dropped).append(group)
+                (rollouts.kept if self.is_wanted(group) else rollouts.dropped).append(group)
         self.ledger.mark_ready(group.id for group in rollouts.kept)
         self.ledger.mark_dropped(group.id for group in rollouts.dropped)
         return rollouts

@@ -7,13 +7,16 @@ from burnish.core.types import Trajectory
 from burnish.rollout.groups import Group
 
 
-def check_groups(groups: Sequence[Group], *, version: int, max_staleness: int, stop_ids: Collection[int]) -> None:
+def check_groups(
+    groups: Sequence[Group], *, version: int, max_staleness: int, stop_ids: Collection[int], num_needed: int = 2
+) -> None:
     """Raise `InvariantError` at the first breach, saying which and where."""
     ids = [group.id for group in groups]
     _demand(len(set(ids)) == len(ids), f"a group trains twice in one step: {sorted(ids)}")
     for group in groups:
         _demand(
-            len(group.scored) >= 2, f"group {group.id} has {len(group.scored)} scored members; at least two are needed"
+            len(group.scored) >= num_needed,
+            f"group {group.id} has {len(group.scored)} scored members; at least {num_needed} are needed",
         )
         _demand(len({m.prompt_hash for m in group.members}) == 1, f"group {group.id} mixes prompts")
         _demand(len({m.member for m in group.members}) == len(group.members), f"group {group.id} holds a member twice")

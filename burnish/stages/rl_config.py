@@ -9,7 +9,15 @@ from burnish.learner.schedule import Decay
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
 from burnish.objectives.kl import PenaltyKind
-from burnish.stages.rl_loss import Correction, is_linear, load_group_objective, multipliers_of, reads_sampler
+from burnish.stages.rl_critic import CriticConfig
+from burnish.stages.rl_loss import (
+    Correction,
+    is_linear,
+    load_rollout_objective,
+    multipliers_of,
+    needs_values,
+    reads_sampler,
+)
 from burnish.stages.updates import Updates
 
 
@@ -18,7 +26,8 @@ class Config(Updates):
 
     num_steps: int = Field(ge=1)
     prompts_per_step: int = Field(8, ge=1)
-    group_size: int = Field(8, ge=2)
+    group_size: int = Field(8, ge=1)
+    """Replies to a prompt; 1 is enough for `ppo` alone."""
     updates_per_step: int = Field(1, ge=1)
     """A step's groups are split into that many updates; from the second on, the ratio moves and clips."""
     max_draws_factor: float = Field(2.0, ge=1)
@@ -29,6 +38,8 @@ class Config(Updates):
     """DAPO is GRPO with a mean over tokens, clip-higher and refill of groups without signal. `NAME@DIALECT` is the
     form that another system gives to it, for example `cispo@scalerl`."""
     objective_options: dict[str, JsonValue] = {}
+    critic: CriticConfig | None = None
+    """The value model of `ppo`; None is its defaults."""
     aggregation: weighing.Kind | None = None
     """How token losses become one number; None is the objective's own (its paper's)."""
     correction: Correction | None = None
@@ -56,11 +67,15 @@ class Config(Updates):
         if self.updates_per_step > self.prompts_per_step:
             raise ValueError("updates_per_step is larger than prompts_per_step; each update needs a group")
         try:
-            choice = load_group_objective(self.objective, self.objective_options)
+            choice = load_rollout_objective(self.objective, self.objective_options)
             multipliers_of(self.used_correction(choice), self.correction_options)
         except ConfigError as error:
             raise ValueError(str(error)) from None
         self._check_conflicts(choice)
+        if needs_values(choice):
+            self._check_values()
+        else:
+            self._check_groups()
         return self
 
     def _check_conflicts(self, choice: Choice) -> None:
@@ -93,6 +108,47 @@ class Config(Updates):
             raise ValueError(f"{' and '.join(unread)} without kl_coefficient does nothing; set that above 0")
         if self.kl_in == "reward" and "kl_kind" in self.model_fields_set:
             raise ValueError("kl_in 'reward' is always k1; leave kl_kind out, or set kl_in to 'loss'")
+
+    def _check_groups(self) -> None:
+        if self.group_size < 2:
+            raise ValueError(
+                f"objective {self.objective!r} compares the replies to a prompt; set group_size to at least 2, or take "
+                "objective 'ppo', which has a value model instead"
+            )
+        if self.critic is not None:
+            raise ValueError(f"objective {self.objective!r} has no value model; leave critic out, or take 'ppo'")
+
+    def _check_values(self) -> None:
+        if "max_draws_factor" in self.model_fields_set:
+            raise ValueError(
+                "objective 'ppo' compares no group, so groups that scored alike train and are not drawn again; "
+                "leave max_draws_factor out"
+            )
+        if "value_coefficient" in self.objective_options:
+            raise ValueError(
+                "objective_options: the value model has weights and a rate of its own, which value_coefficient would "
+                "not change; set critic.learning_rate"
+            )
+        if "value_clip" in self.objective_options and self.updates_per_step == 1:
+            raise ValueError(
+                "objective_options: value_clip does nothing in the first update of a step, and updates_per_step is 1; "
+                "raise that, or leave value_clip out"
+            )
+        if self.value_model.num_warmup_steps >= self.num_steps:
+            raise ValueError(
+                f"critic.num_warmup_steps ({self.value_model.num_warmup_steps}) leaves the policy no step of "
+                f"num_steps ({self.num_steps}); lower it"
+            )
+
+    @property
+    def value_model(self) -> CriticConfig:
+        """The options of the value model, where there is one."""
+        return self.critic or CriticConfig()
+
+    def value_rate(self, step: int) -> float:
+        """The learning rate of the value model at a step."""
+        peak = self.value_model.learning_rate or self.learning_rate
+        return self.rate(step, self.num_steps) * peak / self.learning_rate
 
     def used_correction(self, choice: Choice) -> Correction:
         """The correction, where the recipe leaves it to the objective."""

@@ -14,6 +14,9 @@ from torch import Tensor
 
 from burnish.objectives import Streams, ops
 
+MISMATCH_LIMIT = {torch.float32: 1e-3, torch.bfloat16: 0.15}
+"""What rounding explains, in nats a token on average."""
+
 
 class Mismatch:
     """Gathers over the packs of a step."""

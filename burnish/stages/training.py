@@ -1,10 +1,11 @@
-"""What stages that train share: go on from the last checkpoint, save, finish."""
+"""What stages that train share: go on from the last checkpoint, save, settle what was sampled, finish."""
 
 import shutil
 from pathlib import Path
 from typing import Any, Protocol
 
 from burnish.core.run_folder import whole_folder
+from burnish.data import trajectory_files
 from burnish.stages.session import Session
 
 
@@ -41,6 +42,17 @@ def save(session: Session, num_steps: int, what: Saved | None = None) -> None:
     for older in _saved_steps(session):
         if older != num_steps:
             shutil.rmtree(session.folder.checkpoint(_name(session, older)))
+
+
+def settle(session: Session, step: int, what: Saved | None = None) -> None:
+    """Checkpoint the steps so far; their rollouts move to a file, then the ledger lets go of them."""
+    rollouts = session.ledger.rollouts_up_to(session.position, step)
+    if rollouts:
+        trajectory_files.write(
+            session.folder.path / "trajectories" / f"{session.stage_name}-step-{step:05d}.parquet", rollouts
+        )
+    save(session, step + 1, what)
+    session.ledger.commit_steps(session.position, step)
 
 
 def finish(session: Session) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def test_the_default_algorithm_raises_its_reward(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "objective", [*sorted({*plugins.names("objectives")} - {"dapo", "sft", "ppo", "opd"}), "cispo@scalerl"]
+    "objective", [*sorted({*plugins.names("objectives")} - {"dapo", "sft", "opd"}), "cispo@scalerl"]
 )
 def test_every_algorithm_raises_its_reward(objective: str, tmp_path: Path) -> None:
     assert_it_rises(learning_curve(objective, tmp_path))
