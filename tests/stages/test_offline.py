@@ -6,15 +6,19 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+from rich.console import Console
 
 from burnish.core import metrics
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import Recipe, read_recipe
+from burnish.core.seeds import derive
 from burnish.core.types import Trajectory
 from burnish.data import trajectory_files
+from burnish.rollout.mixture import held_out
 from burnish.stages import offline_data
 from burnish.stages.check import check_recipe
 from burnish.stages.runner import run_recipe
+from burnish.stages.session import open_sources
 from tests.fakes import tiny_chat
 from tests.stages.stored import trajectory
 
@@ -122,14 +126,24 @@ def test_options_that_do_not_fit_are_refused_at_the_door(options: dict[str, obje
         check_recipe(one_stage(RECIPE.parent, **options))
 
 
-def test_the_better_reply_becomes_likelier_and_the_first_ratio_is_to_the_sampler(tmp_path: Path) -> None:
+@pytest.mark.parametrize("objective", ["grpo@offline", "dapo"])
+def test_the_first_ratio_is_to_the_sampler_whichever_objective_takes_it(objective: str, tmp_path: Path) -> None:
     path = stored(tmp_path, GOOD, BAD)
-    run_recipe(one_stage(path, objective="grpo@offline", learning_rate=1e-3, num_warmup=0), tmp_path, resume=False)
+    run_recipe(one_stage(path, objective=objective, num_warmup=0), tmp_path, resume=False)
     rows = metrics.read(tmp_path / "o" / "metrics.jsonl")
     assert len(rows) == 2
     assert rows[0].values["ratio"] < 0.9  # a random model finds these tokens less likely than exp(-0.5)
     assert rows[0].values["kl_sampler"] > 0.1
     assert rows[0].values["tokens_trained"] == 4
+
+
+def test_a_run_leaves_its_own_held_out_prompts_out(tmp_path: Path) -> None:
+    recipe = one_stage(tmp_path)
+    sources = open_sources(recipe.tasks, recipe.sandbox, Console(quiet=True))
+    secret = held_out(sources, derive(recipe.seed, "eval"))[0].task.messages[0].content
+    stored(tmp_path, trajectory(secret, "1", 1.0), trajectory(secret, "2", 0.0, member=1))
+    with pytest.raises(ConfigError, match=r"2 stored, 0 without score, 2 held out"):
+        run_recipe(recipe, tmp_path / "runs", resume=False)
 
 
 def curve(runs: Path, stage: str) -> list[float]:
