@@ -86,5 +86,6 @@ def test_200_jobs_leave_nothing():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_10_000_jobs_leave_nothing():
     check(10_000, most_kb=16 << 10)
