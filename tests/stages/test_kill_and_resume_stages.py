@@ -107,13 +107,17 @@ KILLS = {
 }
 
 
+QUICK = ("preference", "three times")
+"""One of them in the usual tests: each starts a run four times."""
+
+
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(
-    "kills",
+    ("name", "kills"),
     [
-        pytest.param(kills, id=name, marks=[] if name == "three times" else [pytest.mark.slow])
-        for name, kills in KILLS.items()
+        pytest.param(name, kills, id=f"{name}, {when}", marks=[] if (name, when) == QUICK else [pytest.mark.slow])
+        for name in CASES
+        for when, kills in KILLS.items()
     ],
 )
 def test_a_killed_run_ends_like_an_unbroken_one(name: str, kills: list[IsTime], unbroken: Runs, tmp_path: Path) -> None:
