@@ -250,6 +250,7 @@ def test_exact_gives_the_same_bits_alone_and_beside_others(architecture: str):
         assert [alone[0, s] for s in range(2)] == [together[index, s] for s in range(2)]
 
 
+@pytest.mark.slow
 def test_exact_gives_the_same_bits_where_room_runs_out_and_where_a_prompt_was_seen_before():
     model = random_model("llama")
     request = EXACT[6]
