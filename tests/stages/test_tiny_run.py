@@ -122,7 +122,7 @@ def test_a_run_that_made_a_domain_worse_is_held_and_exports_the_best_checkpoint(
     [
         (["stages.1.num_exampels=3"], "did you mean 'num_examples'"),
         (["stages.3.objective=grop"], "no plugin 'grop'"),
-        (["stages.3.objective=ppo"], "no advantages of groups"),
+        (["stages.3.objective=sft"], "no advantages of groups"),
         (["stages.3.updates_per_step=99"], "each update needs a group"),
         (["stages.3.aggregation=sum_over_max_length"], "set it"),
         (["stages.0.use=evaluat"], "no plugin 'evaluat'"),
