@@ -29,12 +29,13 @@ from functools import lru_cache
 from pathlib import Path
 from random import Random
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue
 
 from burnish.core.config import Strict, validate
 from burnish.core.errors import ConfigError
+from burnish.core.prompted import Prompted
 from burnish.core.seeds import derive
-from burnish.core.types import Json, Limits, Message, Role, Split, Task, Verdict, sha256_json
+from burnish.core.types import Json, Limits, Split, Task, Verdict, sha256_json
 from burnish.domains import Options, task_id
 from burnish.rewards import Verifier, verifier
 from burnish.rewards.strict_json import InvalidJson, parse
@@ -45,37 +46,15 @@ WALL_S_IN_A_BOX = 65.0
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Turn(Strict):
-    """One message of a prompt."""
-
-    role: Role
-    content: str
-
-
-class Row(Strict):
+class Row(Prompted):
     """One line of the file."""
 
-    prompt: tuple[Turn, ...]
     truth: JsonValue
     verifier: str | None = None
     gold: str | None = None
     source: str | None = Field(default=None, min_length=1)
     id: str | None = Field(default=None, min_length=1)
     max_new_tokens: int = Field(default=Limits().max_new_tokens, ge=1, strict=True)
-
-    @field_validator("prompt", mode="before")
-    @classmethod
-    def _a_string_is_the_users_turn(cls, prompt: object) -> object:
-        if isinstance(prompt, str) and prompt.strip():
-            return ({"role": "user", "content": prompt},)
-        if isinstance(prompt, list) and prompt:
-            return tuple(prompt)
-        raise ValueError("expected a text, or a list of messages with role and content")
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The prompt as the record that tasks carry."""
-        return tuple(Message(role=turn.role, content=turn.content) for turn in self.prompt)
 
 
 class JsonlOptions(Strict):

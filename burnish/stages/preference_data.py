@@ -13,49 +13,17 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from burnish.chat.template import Chat
-from burnish.core.config import Strict, validate
+from burnish.core.config import validate
 from burnish.core.errors import ConfigError
-from burnish.core.types import Message, Role, hash_of_prompt
+from burnish.core.prompted import Prompted
 from burnish.learner.packing import Row
 from burnish.stages.session import Session
 
 PREFERRED, OTHER = 1.0, -1.0
 """What marks a row's tokens for an objective of preferences."""
-
-
-class Turn(Strict):
-    """One message of a prompt."""
-
-    role: Role
-    content: str
-
-
-class Prompted(Strict):
-    """What all lines have."""
-
-    prompt: tuple[Turn, ...]
-
-    @field_validator("prompt", mode="before")
-    @classmethod
-    def _a_string_is_the_users_turn(cls, prompt: object) -> object:
-        if isinstance(prompt, str) and prompt.strip():
-            return ({"role": "user", "content": prompt},)
-        if isinstance(prompt, list) and prompt:
-            return tuple(prompt)
-        raise ValueError("expected a text, or a list of messages with role and content")
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The prompt as the record that templates take."""
-        return tuple(Message(role=turn.role, content=turn.content) for turn in self.prompt)
-
-    @property
-    def prompt_hash(self) -> str:
-        """As of a task with that prompt."""
-        return hash_of_prompt(self.messages)
 
 
 class PairLine(Prompted):
