@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from burnish.core.errors import SandboxError
+from burnish.core.types import sha256_json
 from burnish.sandbox import missing
 from burnish.sandbox.dependencies import cache, requirements
 from burnish.sandbox.local_place import LocalPlaces
@@ -116,8 +117,9 @@ def test_two_that_trim_at_once_leave_the_other_what_it_is_removing(tmp_path):
     layers = tmp_path / "layers"
     for number in range(40):
         manifest = cache.Manifest(format=1, inputs={}, num_bytes=1, replaces_all=False, listing="", content="")
-        (layers / f"{number:064x}" / "tree").mkdir(parents=True)
-        (layers / f"{number:064x}" / "manifest.json").write_text(manifest.model_dump_json())
+        layer = layers / sha256_json(number)  # keys that differ in their first bits, or they are in use together
+        (layer / "tree").mkdir(parents=True)
+        (layer / "manifest.json").write_text(manifest.model_dump_json())
     command = [sys.executable, "-c", TRIM, str(layers)]
     both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     for each in both:
