@@ -44,7 +44,7 @@ quickstart: install ## Run the main job: three domains, better on each, with a r
 	$(BIN)/burnish run recipes/quickstart.toml
 
 test: lint types layers ## Lint, type check, check the layers, run the quick tests
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow" --numprocesses auto --maxprocesses 4 --dist worksteal
 
 test-slow: $(VENV)/second-model ## Run the tests that take minutes (downloads a second model)
 	$(BIN)/python -m pytest -q -m slow

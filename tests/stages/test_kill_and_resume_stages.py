@@ -107,8 +107,8 @@ KILLS = {
 }
 
 
-QUICK = ("preference", "three times")
-"""One of them in the usual tests: each starts a run four times."""
+QUICK = ("preference", "at a checkpoint")
+"""One of them in the usual tests: each starts a run three times or more."""
 
 
 @pytest.mark.timeout(400)
