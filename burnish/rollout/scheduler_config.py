@@ -1,0 +1,119 @@
+"""The options of the scheduler, one model for recipes and simulated clusters. docs/scheduling.md explains each."""
+
+from itertools import pairwise
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from burnish.core.config import Strict
+
+BatchOrder = Literal["admission", "due", "ready"]
+Overdue = Literal["wait", "mask", "restart", "drop"]
+
+
+class DomainRules(Strict):
+    """What one domain may take. None is no limit."""
+
+    max_in_flight: int | None = Field(None, ge=1)
+    """Members that are sampled or judged at once."""
+    token_budget: int | None = Field(None, ge=1)
+    """Sampled tokens over the whole stage."""
+    sandbox_budget_s: float | None = Field(None, gt=0)
+    """Seconds of verification over the whole stage."""
+    level: int | None = Field(None, ge=0)
+    """The level of its prompts; None is by predicted cost."""
+
+
+class ConcurrencyRules(Strict):
+    """How many members are sampled at once: up while nothing waits, down when memory or verdicts run short."""
+
+    most: int = Field(256, ge=1)
+    least: int = Field(1, ge=1)
+    kv_high: float = Field(0.95, gt=0, le=1)
+    kv_low: float = Field(0.85, gt=0, le=1)
+    most_waiting: int = Field(0, ge=0)
+    """Members that may wait inside the engines."""
+    most_verdicts_a_sandbox: float = Field(8.0, gt=0)
+    """Replies that may wait for each sandbox."""
+    every_s: float = Field(2.0, gt=0)
+    growth: float = Field(0.1, gt=0)
+    """Up by this share of `most` at a time."""
+    backoff: float = Field(0.8, gt=0, lt=1)
+    """Down by this factor at a time."""
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> Self:
+        if self.least > self.most:
+            raise ValueError(f"least ({self.least}) is above most ({self.most})")
+        if self.kv_low > self.kv_high:
+            raise ValueError(f"kv_low ({self.kv_low}) is above kv_high ({self.kv_high})")
+        return self
+
+
+class SchedulerConfig(Strict):
+    """See docs/scheduling.md."""
+
+    batch_groups: int = Field(ge=1)
+    group_size: int = Field(ge=1)
+    num_batches: int | None = Field(None, ge=1)
+    """So that nothing is sampled that no step will train on; None is without end."""
+    max_staleness: int = Field(0, ge=0)
+    """How many versions a trained token may lag behind the weights that it trains; 0 is synchronous."""
+    batch_order: BatchOrder = "admission"
+    overdue: Overdue = "wait"
+    """A group that would be too old for the next batch: wait for it, keep it out of the loss as far as it is too old,
+    sample it anew, or drop it."""
+    on_weights: Literal["continue", "finish"] = "continue"
+    """When new weights are there: rollouts in flight go on with them, or end with the old ones first."""
+    oversample: float = Field(0.0, ge=0, le=4)
+    """Begin that share of groups more than a batch needs; what is not ready in time is `overdue`."""
+    extra_members: int = Field(0, ge=0)
+    """Begin that many members more than `group_size`; when enough are scored, the others are cut."""
+    lookahead: int = Field(0, ge=0)
+    """Prompts to choose from by priority, beyond those that can begin at once."""
+    needs_signal: bool = True
+    """Groups whose members scored alike do not train and are replaced."""
+    max_draws_factor: float = Field(2.0, ge=1)
+    """A batch is drawn from at most that many times its groups; then it is short."""
+    barren_after: int = Field(32, ge=1)
+    """Groups in a row without signal after which a domain is reported."""
+    num_retries: int = Field(1, ge=0)
+    """New attempts at a member whose verdict timed out or whose machinery failed."""
+    min_members: int | None = Field(None, ge=1)
+    """Scored members that a group needs; None is 2 (1 without `needs_signal`), `group_size` is to fail fast."""
+    priority: str | None = None
+    """A module that defines `priority(prospect) -> float`; None is burnish.rollout.priority."""
+    ageing_s: float = Field(60.0, gt=0)
+    """Waiting for so long doubles a prompt's priority."""
+    level_bounds_s: list[float] = []
+    """A prompt predicted to take less than the first bound is of level 0, less than the second of level 1, ..."""
+    level_delay_s: float = Field(600.0, ge=0)
+    """How long a prompt lets those of the level before it pass."""
+    concurrency: ConcurrencyRules = ConcurrencyRules()  # pyright: ignore[reportCallIssue]  # defaults are pydantic's
+    domains: dict[str, DomainRules] = {}
+
+    @property
+    def num_started(self) -> int:
+        """Members that a group begins with."""
+        return self.group_size + self.extra_members
+
+    @property
+    def num_needed(self) -> int:
+        """Scored members without which a group cannot train."""
+        return self.min_members or min(self.group_size, 2 if self.needs_signal else 1)
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        if self.min_members is not None and self.min_members > self.group_size:
+            raise ValueError(f"min_members ({self.min_members}) is above group_size ({self.group_size}); lower it")
+        if self.needs_signal and self.num_needed < 2:
+            raise ValueError("one member has no signal to compare; raise group_size and min_members to 2, or set needs_signal = false")  # fmt: skip
+        if any(low >= high for low, high in pairwise(self.level_bounds_s)):
+            raise ValueError(f"level_bounds_s must rise; got {self.level_bounds_s}")
+        if self.oversample and self.overdue == "wait":
+            raise ValueError("oversample begins groups that are not waited for; say by overdue what becomes of them")
+        if self.batch_order == "admission" and self.overdue != "wait":
+            raise ValueError(f"batch_order 'admission' waits for every group, so overdue = {self.overdue!r} does nothing; choose batch_order 'due' or 'ready'")  # fmt: skip
+        if self.batch_order == "ready" and self.overdue == "wait":
+            raise ValueError("batch_order 'ready' lets later groups pass, so one could never be waited for in time; choose 'due', or another overdue")  # fmt: skip
+        return self
