@@ -142,6 +142,15 @@ def export(
 
 @app.command()
 @polite
+def postmortem(run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]) -> None:
+    """Say how a run ended, and if by a fault, what it was doing."""
+    from burnish.commands import postmortem as command
+
+    command.postmortem(run)
+
+
+@app.command()
+@polite
 def verify(
     domain: DomainName,
     task_id: Annotated[

@@ -185,6 +185,10 @@ class Ledger:
         """Seconds over all sessions of the run."""
         return float(self._rows("SELECT COALESCE(SUM(last_seen - started), 0) FROM sessions")[0][0])
 
+    def last_seen(self) -> float:
+        """When a session of the run last gave a sign of life, in seconds since 1970; 0 if none ever did."""
+        return float(self._rows("SELECT COALESCE(MAX(last_seen), 0) FROM sessions")[0][0])
+
     def peak_rss_mb(self) -> float:
         """The largest memory of any session."""
         return float(self._rows("SELECT COALESCE(MAX(peak_rss_mb), 0) FROM sessions")[0][0])

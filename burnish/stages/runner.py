@@ -24,7 +24,8 @@ def run_recipe(recipe: Recipe, runs: Path, *, resume: bool, source: Path | None 
         for session.position, (module, config) in enumerate(stages):
             result = session.ledger.stage_result(session.position)
             if result is None:
-                result = module.run(session, config)
+                with session.flight.keeping(session.stage_name):
+                    result = module.run(session, config)
                 session.heartbeat()
                 session.ledger.finish_stage(session.position, session.stage_name, result)
             else:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from burnish.chat.template import Chat, Tokenizer
 from burnish.core.errors import ConfigError
+from burnish.core.flight import Recorder
 from burnish.core.ledger import Ledger
 from burnish.core.metrics import MetricsLog
 from burnish.core.recipe import LearnerConfig, ModelConfig, Recipe, SandboxConfig, TaskEntry, VerifyConfig
@@ -54,6 +55,7 @@ class Session:
     loaded: Loaded
     policy: Policy
     means: Means
+    flight: Recorder
     position: int = 0
     checkpoint: str = BASE_CHECKPOINT
 
@@ -217,7 +219,7 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
         )  # fmt: skip
         session = Session(
             recipe=recipe, folder=folder, ledger=ledger, metrics=metrics, console=console,
-            sources=sources, loaded=loaded, policy=policy, means=means,
+            sources=sources, loaded=loaded, policy=policy, means=means, flight=Recorder(folder.path),
         )  # fmt: skip
         if not folder.checkpoint(BASE_CHECKPOINT).exists():
             session.save_checkpoint(BASE_CHECKPOINT, with_optimiser=False)
