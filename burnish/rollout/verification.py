@@ -60,6 +60,7 @@ class _Work:
     cached: Verdict | None = None
     waiting: list[Promise] = field(default_factory=list[Promise])
     running: asyncio.Task[None] | None = None
+    asked_s: float = field(default_factory=time.monotonic)
     is_dropped: bool = False
 
     @property
@@ -82,6 +83,7 @@ class Verification:
         self._queue: list[tuple[int, int, _Work]] = []
         self._num_queued = 0
         self._running: set[asyncio.Task[None]] = set()
+        self._unanswered: dict[int, _Work] = {}
         self._in_flight: dict[tuple[int, str, str], _Work] = {}
         self._questions: dict[int, tuple[Domain, Question | None]] = {}
         self._num_asked: Counter[str] = Counter()
@@ -122,6 +124,19 @@ class Verification:
         tallies, self._tallies = self._tallies, defaultdict(Tally)
         return {name: tally.report() for name, tally in tallies.items()}
 
+    def status(self) -> str:
+        """What is being judged and what waits, in words; may be asked from another thread."""
+        works = list(self._unanswered.values())
+        oldest = min(works, key=lambda work: work.asked_s, default=None)
+        if oldest is None:
+            return "verdicts: none is being judged"
+        num_busy = sum(work.running is not None for work in works)
+        age_s = time.monotonic() - oldest.asked_s
+        return (
+            f"verdicts: {num_busy} being judged, {len(works) - num_busy} queued; "
+            f"the oldest is of task {oldest.task.id!r}, asked for {age_s:.0f} s ago"
+        )
+
     async def stop(self) -> None:
         """Give up what waits and what runs; safe to call twice."""
         self._is_stopped = True
@@ -134,6 +149,7 @@ class Verification:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         self._in_flight.clear()
+        self._unanswered.clear()
 
     # What is known already
 
@@ -188,6 +204,7 @@ class Verification:
         for address in work.addresses:
             self._in_flight[address] = work
         self._num_queued += 1
+        self._unanswered[id(work)] = work
         heapq.heappush(self._queue, (priority, self._num_queued, work))
         self._start_some()
         return promise
@@ -208,6 +225,7 @@ class Verification:
             work.running.cancel()
 
     def _forget(self, work: _Work) -> None:
+        self._unanswered.pop(id(work), None)
         for address in work.addresses:
             if self._in_flight.get(address) is work:
                 del self._in_flight[address]

@@ -123,6 +123,25 @@ def test_lower_priority_numbers_go_first_and_equals_in_order() -> None:
     assert domain.asked == ["first", "urgent", "b", "c", "late"]
 
 
+def test_the_status_names_the_oldest_task_and_how_many_are_busy() -> None:
+    async def body() -> list[str]:
+        domain = Scripted(gate=asyncio.Event())
+        verification = Verification(NoBox(), num_at_once=2)
+        promises = [await verification.submit(domain, domain.task("train", 1, n), f"reply {n}") for n in range(5)]
+        await asyncio.sleep(0)
+        told = [verification.status()]
+        assert domain.gate
+        domain.gate.set()
+        await asyncio.gather(*promises)
+        return [*told, verification.status()]
+
+    during, after = run(body())
+    assert during.startswith(
+        "verdicts: 2 being judged, 3 queued; the oldest is of task 'scripted/train/1/0', asked for 0 s"
+    )
+    assert after == "verdicts: none is being judged"
+
+
 def test_submit_waits_where_too_many_wait() -> None:
     domain = Scripted()
 
