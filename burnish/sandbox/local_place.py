@@ -30,7 +30,7 @@ from burnish.sandbox.gather import Gathering
 from burnish.sandbox.inside.room import Limits
 from burnish.sandbox.keeper_link import Answer, KeeperLink, start_keeper
 from burnish.sandbox.place import Change, Command, Guarantee, PlaceSpec
-from burnish.sandbox.shell import LocalShell
+from burnish.sandbox.shell import PATIENCE_S, LocalShell
 from burnish.sandbox.types import Ending, Isolation, Job, Outcome, ResourceLimits
 
 DYING_S: Final = 10.0
@@ -181,7 +181,7 @@ class LocalPlace:
 
     async def snapshot(self) -> str:
         """Keep the tree of `/work` as it is; the name to go back to."""
-        idle = [shell.number for shell in self._shells if shell.is_idle]
+        idle = [shell.number for shell in self._shells if not shell.is_running]
         answer = await self._link.ask("snapshot", name=self._name, idle=idle)
         if answer.said["has_moved"]:
             for shell in self._shells:
@@ -213,8 +213,10 @@ class LocalPlace:
             os.close(found)
         return dict(sorted(json.loads(text.decode(errors="surrogateescape")).items()))
 
-    async def open_shell(self, *, strips_ansi: bool = True, rows: int = 40, columns: int = 120) -> LocalShell:
-        """Start a shell on a terminal of its own, which keeps folder and environment between commands."""
+    async def open_shell(
+        self, *, strips_ansi: bool = True, rows: int = 40, columns: int = 120, patience_s: float = PATIENCE_S
+    ) -> LocalShell:
+        """Start a shell on a terminal of its own; `patience_s` lies between two attempts to end a command of it."""
         limits = self._family.spec.limits
         shell = LocalShell(
             link=self._link,
@@ -225,6 +227,7 @@ class LocalPlace:
             size=(rows, columns),
             strips_ansi=strips_ansi,
             on_close=self._shells.discard,
+            patience_s=patience_s,
         )
         await shell.start("/work")
         self._shells.add(shell)

@@ -11,8 +11,10 @@ later commands in the same session (a function named `printf`, an alias). A prog
 into bash's memory, since both are one user. So a verdict runs its commands by `Place.run`, never in a shell that
 an agent had.
 
-Past its time, or its output, a command gets Ctrl-C, then its process group is killed, again and again for some
-seconds; if it is bash itself that does not come back, a new bash is started in the old folder.
+Past its time, or its output, a command gets SIGINT, then its process group is killed, again and again for some
+seconds; if it is bash itself that does not come back, a new bash is started in the old folder. A signal that meets bash
+between two commands makes it drop the line that it reads. So it is asked for its report again, and after a signal or a
+key the next command waits until bash has answered once more, which it does only after all that was sent before.
 
 Covered: what is typed, job control, terminal size, paging. Not covered: full-screen programs (they run, and
 their escape codes are what comes out).
@@ -22,20 +24,21 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Final
 
 from burnish.core.errors import SandboxError
 from burnish.sandbox.keeper_link import KeeperLink
 from burnish.sandbox.place import Reply, ReplyEnding
-from burnish.sandbox.shell_reports import CHUNK_BYTES, Reports
-from burnish.sandbox.shell_text import ARGV, MARK, SETUP, shown, wrapped
+from burnish.sandbox.shell_orders import Orders
+from burnish.sandbox.shell_reports import Reports
+from burnish.sandbox.shell_terminal import Terminal
+from burnish.sandbox.shell_text import ARGV, MARK, SETUP, report, shown, wrapped
 
 PATIENCE_S: Final = 0.5
-"""Between two attempts to end a command."""
 NUM_ATTEMPTS: Final = 10
-DRAIN_S: Final = 0.5
+NUM_MEETINGS: Final = 5
 STARTING_S: Final = 10.0
 ENDING_S: Final = 5.0
 """From the end of bash's reports to its own."""
@@ -55,7 +58,9 @@ class LocalShell:
         size: tuple[int, int],
         strips_ansi: bool,
         on_close: Callable[["LocalShell"], None],
+        patience_s: float = PATIENCE_S,
     ) -> None:
+        """`patience_s` lies between two attempts to end a command."""
         self._loop = asyncio.get_running_loop()
         self._link = link
         self._order = {
@@ -69,21 +74,22 @@ class LocalShell:
         self._cap_bytes = cap_bytes
         self._strips_ansi = strips_ansi
         self._on_close = on_close
+        self._patience_s = patience_s
         self._cwd = "/work"
         self._word = b""
-        self._output = bytearray()
         self._num_shown = 0
         self._last_code = 0
         self._is_to_enter_again = False
         self._was_interrupted = False
+        self._has_keys = False
         self._is_open = False
         self._has_ended = False
         self.number = 0
 
     @property
-    def is_idle(self) -> bool:
-        """Whether no command runs."""
-        return not self._word
+    def is_running(self) -> bool:
+        """Whether a command runs."""
+        return bool(self._word)
 
     async def start(self, cwd: str) -> None:
         """Start bash; called once by whoever made this object, and again when it must be replaced."""
@@ -100,18 +106,18 @@ class LocalShell:
             orders.close()
             reports.close()
             raise
-        self._orders = orders
-        self._terminal, pidfd = answer.fds
+        self._orders = Orders(orders)
         self._has_news = asyncio.Event()
-        self._reports = Reports(reports, _pid_of(pidfd), lambda: self._word, self._has_news.set)
+        fd, pidfd = answer.fds
+        self._terminal = Terminal(fd, self._cap_bytes, self._has_news.set)
+        self._reports = Reports(reports, _pid_of(pidfd), self._has_news.set)
         os.close(pidfd)
         self._is_open = True
         self._last_code = 0
-        os.set_blocking(self._terminal, False)
-        self._loop.add_reader(self._terminal, self._read_terminal)
         try:
-            await self._loop.sock_sendall(_non_blocking(orders), SETUP.encode())
-            await self._meet(STARTING_S)  # before that, a Ctrl-C would end bash itself
+            await self._orders.give(SETUP.encode(), STARTING_S)
+            if not await self._meet(STARTING_S):  # before that, a signal would end bash itself
+                raise SandboxError(f"sandbox: a shell did not answer within {STARTING_S:.0f} s of its start")
         except BaseException:
             self._let_go()
             self._link.forget(self.number)
@@ -129,10 +135,10 @@ class LocalShell:
             raise SandboxError("sandbox: a command runs in this shell; wait for it with type(''), or interrupt() it")
         if "\0" in command:
             raise SandboxError("sandbox: bad command for a shell: it has a NUL in it")
-        self._word = secrets.token_hex(16).encode()
-        self._output.clear()
+        self._expect()
+        self._terminal.output.clear()
         self._num_shown = 0
-        self._was_interrupted = False
+        self._was_interrupted = self._has_keys = False
         return await self._finish(timeout_s, keeps_running, self._wrapped(command))
 
     async def type(self, text: str, timeout_s: float = 60.0, *, keeps_running: bool = False) -> Reply:
@@ -140,19 +146,22 @@ class LocalShell:
         self._check_open()
         if not self._word:
             raise SandboxError("sandbox: no command runs in this shell that could be typed to; send() one first")
-        self._num_shown = len(self._output)
-        await self._put(text.encode())
+        self._num_shown = len(self._terminal.output)
+        await self._press(text.encode())
         return await self._finish(timeout_s, keeps_running)
 
     async def interrupt(self) -> None:
-        """Press Ctrl-C."""
+        """Press Ctrl-C, if a command runs."""
         self._check_open()
-        self._was_interrupted = bool(self._word)
-        await self._put(b"\x03")
+        if not self.is_running:
+            return
+        self._was_interrupted = True
+        await self._press(b"\x03")
+        await self._orders.give(report(self._word), self._patience_s)  # the first one may have been lost to it
 
     def page(self, start: int, num_bytes: int) -> bytes:
         """Read from what is kept of the last command's output, byte for byte: at most `output_bytes` of it."""
-        return bytes(self._output[max(0, start) : max(0, start) + num_bytes])
+        return bytes(self._terminal.output[max(0, start) : max(0, start) + num_bytes])
 
     async def close(self) -> None:
         """End the shell and what has its terminal; safe to call twice."""
@@ -172,103 +181,67 @@ class LocalShell:
 
     def _let_go(self) -> None:
         self._is_open = False
-        self._loop.remove_reader(self._terminal)
-        os.close(self._terminal)
+        self._terminal.close()
         self._orders.close()
         self._reports.close()
+
+    def _expect(self) -> None:
+        self._word = str(secrets.randbits(128)).encode()  # digits, which no setting of a terminal makes others of
+        self._reports.expect(self._word)
 
     def _wrapped(self, command: str) -> bytes:
         enters_again, self._is_to_enter_again = self._is_to_enter_again, False
         return wrapped(command, self._word, self._last_code, enters_again=enters_again)
 
-    async def _put(self, keys: bytes) -> None:
-        """Press keys; a program that reads none of them may let them be lost."""
-        deadline = self._loop.time() + PATIENCE_S
-        while keys and self._loop.time() < deadline:
-            try:
-                keys = keys[os.write(self._terminal, keys) :]
-            except BlockingIOError:
-                await asyncio.sleep(0.01)
-
-    def _read_terminal(self) -> None:
-        try:
-            chunk = os.read(self._terminal, CHUNK_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:  # nobody has the terminal any more
-            self._loop.remove_reader(self._terminal)
-            self._has_news.set()
-            return
-        self._output += chunk
-        del self._output[self._cap_bytes + 2 * CHUNK_BYTES :]
-        self._has_news.set()
-
-    async def _give(self, text: bytes, timeout_s: float) -> bool:
-        """Hand bash what it is to do; whether it took it. One that something has stopped reads nothing."""
-        with suppress(ConnectionError):  # a shell that was killed meanwhile is met by whoever waits for its report
-            try:
-                await asyncio.wait_for(self._loop.sock_sendall(self._orders, text), timeout_s)
-            except TimeoutError:
-                return False
-        return True
+    async def _press(self, keys: bytes) -> None:
+        self._has_keys = self._has_keys or bool(keys)
+        await self._terminal.press(keys, self._patience_s)
 
     async def _finish(self, timeout_s: float, keeps_running: bool, text: bytes = b"") -> Reply:
         try:
-            is_given = not text or await self._give(text, timeout_s)
+            is_given = await self._orders.give(text, timeout_s)
             stopped = await self._wait(timeout_s if is_given else 0.0)
         except asyncio.CancelledError:
-            await asyncio.shield(asyncio.ensure_future(self._abandon()))
+            await seen_through(self._end_command("timed_out"))
             raise
         if stopped == "timed_out" and keeps_running and is_given:
             return self._reply("running", None)
-        has_new_shell = stopped is not None and not await self._force()
-        report = None if has_new_shell else self._reports.take()
-        if has_new_shell:
-            self._word = b""
-            return self._reply(stopped or "shell_ended", None, has_new_shell=True)
-        if report is None:
+        return await seen_through(self._end_command(stopped))
+
+    async def _end_command(self, stopped: ReplyEnding | None) -> Reply:
+        """Bring the command to its end, up to its mark, so that nothing of it comes into the next one."""
+        if stopped is not None and not await self._force():
+            return await self._replace(stopped)
+        ended = self._reports.take()
+        if ended is None:
             return await self._end()
-        await self._drain()
-        self._last_code, self._cwd = report
-        if stopped is not None:
-            await self._settle()
-        self._word = b""
+        self._terminal.take_until(MARK % self._word)
+        self._last_code, self._cwd = ended
         is_interrupted = self._was_interrupted and self._last_code == 130
-        return self._reply(stopped or ("interrupted" if is_interrupted else "exited"), self._last_code)
-
-    async def _abandon(self) -> None:
-        """End a command that nobody waits for, up to its mark, so that nothing of it comes into the next one."""
-        if not await self._force():
-            self._word = b""
-            return
-        report = self._reports.take()
-        if report is None:
-            await self._end()
-            return
-        await self._drain()
-        self._last_code, self._cwd = report
-        await self._settle()
+        ending = stopped or ("interrupted" if is_interrupted else "exited")
+        if (stopped is not None or self._has_keys) and not await self._settle():
+            return await self._replace(ending, self._last_code)
         self._word = b""
+        return self._reply(ending, self._last_code)
 
-    async def _settle(self) -> None:
-        """Have bash answer once: a Ctrl-C that came late would otherwise end the next command before it is read."""
-        for _ in range(NUM_ATTEMPTS):
-            if await self._meet(PATIENCE_S):
-                break
+    async def _settle(self) -> bool:
+        """Have bash answer once, after all keys and signals; whether it did."""
+        self._terminal.rest()
+        for attempt in range(NUM_MEETINGS):
+            if await self._meet(self._patience_s * 2**attempt):
+                return True
+        return False
 
     async def _meet(self, patience_s: float) -> bool:
         """Have bash do nothing and report it; whether it did, or has ended, which the next command is told."""
-        kept = bytes(self._output)
-        self._output.clear()
-        self._word = secrets.token_hex(16).encode()
-        has_met = await self._give(self._wrapped(":"), patience_s) and await self._wait(patience_s) is None
+        output = self._terminal.output
+        kept = bytes(output)
+        output.clear()
+        self._expect()
+        has_met = await self._orders.give(self._wrapped(":"), patience_s) and await self._wait(patience_s) is None
         if has_met:
-            report = self._reports.take()
-            if report is None:
-                self._reports.note_end()
-            else:
-                await self._drain()
-        self._output[:] = kept
+            self._terminal.take_until(MARK % self._word)
+        output[:] = kept
         return has_met
 
     async def _end(self) -> Reply:
@@ -282,60 +255,56 @@ class LocalShell:
         finally:
             ended.cancel()
         self._has_ended = True
-        self._read_terminal()
+        self._terminal.take_rest()
         await self.close()
         return self._reply("shell_ended", code if code >= 0 else None)
 
     async def _wait(self, timeout_s: float) -> ReplyEnding | None:
         """Wait for the end; what to stop the command for otherwise."""
+        if not await self._hears(timeout_s, stops_at_cap=True):
+            return "over_output" if self._is_over_output() else "timed_out"
+        return None
+
+    async def _hears(self, timeout_s: float, *, stops_at_cap: bool) -> bool:
+        """Wait for the end; whether it came before the time, or too much of output, had."""
         deadline = self._loop.time() + timeout_s
         while not self._reports.has_any():
-            if len(self._output) > self._cap_bytes:
-                return "over_output"
             left_s = deadline - self._loop.time()
-            if left_s <= 0:
-                return "timed_out"
+            if left_s <= 0 or (stops_at_cap and self._is_over_output()):
+                return False
             self._has_news.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._has_news.wait(), left_s)
-        return None
+        return True
+
+    def _is_over_output(self) -> bool:
+        return len(self._terminal.output) > self._cap_bytes
 
     async def _force(self) -> bool:
-        """End the command that runs; whether the shell is still the same."""
+        """End the command that runs; whether bash reported that."""
         for attempt in range(NUM_ATTEMPTS):
             if attempt:
                 await self._link.ask("kill_foreground", task=self.number)
             if not self._reports.has_any():
-                await self._put(b"\x03")
-            self._has_news.clear()
-            deadline = self._loop.time() + PATIENCE_S
-            while not self._reports.has_any() and self._loop.time() < deadline:
-                self._has_news.clear()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._has_news.wait(), deadline - self._loop.time())
-            if self._reports.has_any():
+                self._terminal.rest()
+                self._terminal.interrupt()
+                await self._orders.give(report(self._word), 0.0)
+            if await self._hears(self._patience_s, stops_at_cap=False):
                 return True
-        number = self.number
+        return False
+
+    async def _replace(self, ending: ReplyEnding, code: int | None = None) -> Reply:
+        """Kill bash, which does not answer, and start another in the old folder."""
+        number, output = self.number, self._terminal.output[: self._cap_bytes]
         self._let_go()
         await self._link.ask("kill", task=number)
         await self._link.answer(number)
         await self.start(self._cwd)
-        return False
-
-    async def _drain(self) -> None:
-        """Wait until all that came before the mark on the terminal is here, and cut the mark out."""
-        mark = MARK % self._word
-        deadline = self._loop.time() + DRAIN_S
-        while (at := self._output.find(mark)) < 0 and self._loop.time() < deadline:
-            self._has_news.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._has_news.wait(), max(0.0, deadline - self._loop.time()))
-        if at >= 0:
-            del self._output[at : at + len(mark)]
-        del self._output[self._cap_bytes :]
+        self._terminal.output += output
+        return self._reply(ending, code, has_new_shell=True)
 
     def _reply(self, ending: ReplyEnding, exit_code: int | None, has_new_shell: bool = False) -> Reply:
-        since = bytes(self._output[self._num_shown :])
+        since = bytes(self._terminal.output[self._num_shown :])
         text, was_truncated = shown(since, strips_ansi=self._strips_ansi)
         return Reply(
             output=text.decode(errors="replace"),
@@ -347,9 +316,16 @@ class LocalShell:
         )
 
 
-def _non_blocking(link: socket.socket) -> socket.socket:
-    link.setblocking(False)
-    return link
+async def seen_through(work: Coroutine[None, None, Reply]) -> Reply:
+    """Await what must not stop halfway; a wait that is cancelled meanwhile is cancelled after it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # seen: what was called off may end in any way
+        raise
 
 
 def _pid_of(pidfd: int) -> int:

@@ -1,7 +1,8 @@
 """Reports of a shell's bash: a socket that anything in the place may write to, and of which bash alone counts.
 
 The kernel says with each message which process sent it. A report counts if that is bash and if it begins with the word
-of the command that runs. Descriptors that come along are closed.
+that is expected, of which only the first does: one that comes late for an earlier command ends no other. Descriptors
+that come along are closed.
 """
 
 import asyncio
@@ -26,30 +27,29 @@ class Report(NamedTuple):
 
 
 class Reports:
-    """What bash has reported and nobody has taken yet; None: it will report nothing more."""
+    """What bash reports of the one command that is expected to end."""
 
-    def __init__(
-        self, link: socket.socket, pid: int, word: Callable[[], bytes], on_news: Callable[[], None]
-    ) -> None:  # fmt: skip
-        """`word` gives that of the command that runs, empty if none does."""
+    def __init__(self, link: socket.socket, pid: int, on_news: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._link, self._pid, self._word, self._on_news = link, pid, word, on_news
+        self._link, self._pid, self._on_news = link, pid, on_news
+        self._word = b""
         self._parts = b""
-        self._taken: asyncio.Queue[Report | None] = asyncio.Queue()
+        self._report: Report | None = None
+        self._has_ended = False
         link.setblocking(False)
         self._loop.add_reader(link.fileno(), self._read)
 
+    def expect(self, word: bytes) -> None:
+        """From now on, only a report with this word counts."""
+        self._word, self._report = word, None
+
     def has_any(self) -> bool:
-        """Whether there is one to take."""
-        return not self._taken.empty()
+        """Whether the command has ended, or bash reports nothing more."""
+        return self._report is not None or self._has_ended
 
     def take(self) -> Report | None:
-        """Take the oldest one; there must be one."""
-        return self._taken.get_nowait()
-
-    def note_end(self) -> None:
-        """Say that nothing more comes, to whoever takes next."""
-        self._taken.put_nowait(None)
+        """The report, once `has_any`; None: there will be none."""
+        return self._report
 
     def close(self) -> None:
         """Hear no more."""
@@ -66,7 +66,7 @@ class Reports:
             text, ancillary = b"", []
         if not text:
             self._loop.remove_reader(self._link.fileno())
-            self.note_end()
+            self._has_ended = True
             self._on_news()
             return
         sender = 0
@@ -82,8 +82,8 @@ class Reports:
     def _keep(self, text: bytes) -> None:
         *parts, self._parts = (self._parts + text).split(b"\0")
         self._parts = self._parts[-CHUNK_BYTES:]
-        word = self._word()
         for index, part in enumerate(parts):
-            if word and part == word and len(parts) > index + 2 and CODE.fullmatch(parts[index + 1]):
-                self._taken.put_nowait(Report(int(parts[index + 1]), parts[index + 2].decode(errors="surrogateescape")))
+            is_report = part == self._word and len(parts) > index + 2 and CODE.fullmatch(parts[index + 1])
+            if self._word and is_report and self._report is None:
+                self._report = Report(int(parts[index + 1]), parts[index + 2].decode(errors="surrogateescape"))
                 self._on_news()

@@ -1,7 +1,7 @@
 """What a shell's bash is told to read, and what of its output is shown.
 
-Each command is followed by a line that reports its exit code and the folder under a random word, and writes the same
-word to the terminal, which marks where the command's output ends (`shell.py` says why that cannot be forged).
+Each command is followed by a line that writes a random word to the terminal, which marks where the command's output
+ends, and then reports the exit code and the folder under the same word (`shell.py` says why that cannot be forged).
 """
 
 import re
@@ -13,8 +13,9 @@ ANSI: Final = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1
 """No escape code spans another ESC, so that each is looked at once: what a command prints may hold nothing else."""
 ARGV: Final = ("bash", "--norc", "--noprofile", "--noediting", "-i")
 SETUP: Final = (
-    "PS1= PS2= PS0= PROMPT_COMMAND=; unset HISTFILE MAILCHECK; set +o history +H; "
-    "__burnish() { return $1; }; shopt -s expand_aliases\n"
+    'PS1= PS2= PS0= PROMPT_COMMAND=; unset HISTFILE MAILCHECK; set +o history +H; __burnish() { return "$1"; }; '
+    "__burnish_report() { printf '\\036%s\\036' \"$1\" >/dev/tty; printf '%s\\0' \"$@\" >&3; }; "
+    "shopt -s expand_aliases\n"
 )
 ENTER: Final = "{ __burnish_old=$OLDPWD; cd . 2>/dev/null; OLDPWD=$__burnish_old; unset __burnish_old; }; "
 MARK: Final = b"\x1e%s\x1e"
@@ -34,8 +35,12 @@ def wrapped(command: str, word: bytes, last_code: int, *, enters_again: bool) ->
     return (
         f"{ENTER if enters_again else ''}__burnish {last_code}; eval {_quoted(command)} {REPORT_FD}>&- </dev/tty\n"
         f"{PADDING}\n"
-        f"printf '%s\\0' {word.decode()} $? \"$PWD\" >&{REPORT_FD}; printf '\\036%s\\036' {word.decode()} >/dev/tty\n"
-    ).encode(errors="surrogateescape")
+    ).encode(errors="surrogateescape") + report(word)
+
+
+def report(word: bytes) -> bytes:
+    """Write the line that reports the command before it."""
+    return b'{ __burnish_report %b "$?" "$PWD"; } 2>/dev/null\n' % word
 
 
 def shown(output: bytes, *, strips_ansi: bool) -> Shown:

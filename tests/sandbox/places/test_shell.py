@@ -92,11 +92,13 @@ def test_a_command_past_its_time_does_not_take_the_session_along(send, command):
     assert send("stty sane -echo -onlcr; echo $X $PWD").output == "kept /tmp\n"
 
 
-def test_a_shell_that_cannot_be_freed_is_replaced_in_its_folder(send):
-    send("cd /tmp")
-    reply = send("trap '' INT; while :; do :; done", 0.2)
-    assert reply.timed_out and reply.has_new_shell
-    assert send("pwd").output == "/tmp\n"
+def test_a_shell_that_cannot_be_freed_is_replaced_in_its_folder(do, place):
+    shell = do(place.open_shell(patience_s=0.05))
+    do(shell.send("cd /tmp"))
+    reply = do(shell.send("trap '' INT; echo said; while :; do :; done", 1.0))
+    assert (reply.output, reply.ending, reply.has_new_shell) == ("said\n", "timed_out", True)
+    assert do(shell.send("pwd")).output == "/tmp\n"
+    do(shell.close())
 
 
 def test_output_is_cut_in_its_middle_and_paged(send, shell):

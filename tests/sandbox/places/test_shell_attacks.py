@@ -79,6 +79,53 @@ def test_an_exit_code_that_is_none_is_no_report(send):
     assert send("echo on").output == "on\n"
 
 
+def test_keys_that_a_command_leaves_reach_no_other(do, shell, send):
+    do(shell.send("sleep .3", 0.05, keeps_running=True))
+    assert do(shell.type("late\nand half a line")).exit_code == 0
+    assert send('read -t .1 line; echo "[$line]"').output == "[]\n"
+
+
+def test_a_late_interrupt_meets_no_other_command(do, shell, send):
+    for round_number in range(20):
+        do(shell.send("sleep .02", 0.01, keeps_running=True))
+        do(shell.type("\x03", 0.5))
+        assert send(f"echo {round_number}").output == f"{round_number}\n"
+
+
+def test_an_interrupt_of_nothing_is_none(do, shell, send):
+    do(shell.interrupt())
+    assert send("echo on").output == "on\n"
+
+
+@pytest.mark.parametrize("setting", ["olcuc", "-opost", "tostop", "raw", "-isig", "intr ^A", "onlcr", "columns 1"])
+def test_settings_of_the_terminal_neither_hide_nor_hold_an_end(send, setting):
+    send(f"stty {setting}")
+    assert send("sleep 60", 0.3).timed_out
+    assert (reply := send("echo on; (exit 3)")).output.strip().lower() == "on" and reply.exit_code == 3
+
+
+def test_output_that_was_stopped_flows_again(send):
+    stop = "import termios; termios.tcflow(0, termios.TCOOFF)"
+    reply = send(f'python3 -c "{stop}"; echo on', 0.5)
+    assert (reply.timed_out, reply.has_new_shell) == (True, False)
+    assert send("echo on").output == "on\n"
+
+
+@pytest.mark.slow
+def test_a_storm_of_signals_costs_the_session_nothing(send):
+    send("X=kept; (for i in {1..300}; do kill -INT $$; sleep .005; done) & disown")
+    for _ in range(3):
+        assert not send("sleep 60", 0.3).has_new_shell
+    send("wait")
+    assert send("echo $X").output == "kept\n"
+
+
+@pytest.mark.parametrize("separator", ["0", "1", "7", "\\n", ""])
+def test_the_separator_of_words_changes_no_report(send, separator):
+    send(f"IFS='{separator}'")
+    assert send("cd /tmp; (exit 107)").exit_code == 107
+
+
 def test_a_folder_whose_name_is_no_text_can_be_told(send):
     reply = send("mkdir -p $'/tmp/\\xff'; cd $'/tmp/\\xff'")
     assert reply.cwd.encode() == "/tmp/\N{REPLACEMENT CHARACTER}".encode()
