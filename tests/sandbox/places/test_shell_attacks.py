@@ -80,15 +80,15 @@ def test_an_exit_code_that_is_none_is_no_report(send):
 
 
 def test_keys_that_a_command_leaves_reach_no_other(do, shell, send):
-    do(shell.send("sleep .3", 0.05, keeps_running=True))
+    do(shell.send("sleep 1", 0.05, keeps_running=True))
     assert do(shell.type("late\nand half a line")).exit_code == 0
     assert send('read -t .1 line; echo "[$line]"').output == "[]\n"
 
 
 def test_a_late_interrupt_meets_no_other_command(do, shell, send):
     for round_number in range(20):
-        do(shell.send("sleep .02", 0.01, keeps_running=True))
-        do(shell.type("\x03", 0.5))
+        if do(shell.send("sleep .05", 0.01, keeps_running=True)).ending == "running":
+            do(shell.type("\x03"))
         assert send(f"echo {round_number}").output == f"{round_number}\n"
 
 
@@ -117,6 +117,12 @@ def test_a_storm_of_signals_costs_the_session_nothing(send):
     for _ in range(3):
         assert not send("sleep 60", 0.3).has_new_shell
     send("wait")
+    assert send("echo $X").output.strip() == "kept"
+
+
+def test_a_report_that_a_signal_has_taken_is_asked_for_again(send):
+    reply = send("X=kept; trap 'trap - DEBUG; kill -INT $$' DEBUG", 0.3)
+    assert (reply.timed_out, reply.has_new_shell) == (True, False)
     assert send("echo $X").output == "kept\n"
 
 
