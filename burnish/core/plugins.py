@@ -20,8 +20,9 @@ HOOKS = {
     "stages": "run",
     "engine": "open_engine",
     "backends": "open_backend",
+    "priorities": "priority",
 }
-FOLDERS = {"backends": "sandbox/backends", "preferences": "objectives/preferences"}
+FOLDERS = {"backends": "sandbox/backends", "preferences": "objectives/preferences", "priorities": "rollout"}
 """Where a kind lies that has no folder of its own name."""
 
 

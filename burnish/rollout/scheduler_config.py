@@ -1,5 +1,6 @@
 """The options of the scheduler, one model for recipes and simulated clusters. docs/scheduling.md explains each."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Literal, Self
 
@@ -104,16 +105,35 @@ class SchedulerConfig(Strict):
 
     @model_validator(mode="after")
     def _options_fit(self) -> Self:
-        if self.min_members is not None and self.min_members > self.group_size:
-            raise ValueError(f"min_members ({self.min_members}) is above group_size ({self.group_size}); lower it")
-        if self.needs_signal and self.num_needed < 2:
-            raise ValueError("one member has no signal to compare; raise group_size and min_members to 2, or set needs_signal = false")  # fmt: skip
-        if any(low >= high for low, high in pairwise(self.level_bounds_s)):
-            raise ValueError(f"level_bounds_s must rise; got {self.level_bounds_s}")
-        if self.oversample and self.overdue == "wait":
-            raise ValueError("oversample begins groups that are not waited for; say by overdue what becomes of them")
-        if self.batch_order == "admission" and self.overdue != "wait":
-            raise ValueError(f"batch_order 'admission' waits for every group, so overdue = {self.overdue!r} does nothing; choose batch_order 'due' or 'ready'")  # fmt: skip
-        if self.batch_order == "ready" and self.overdue == "wait":
-            raise ValueError("batch_order 'ready' lets later groups pass, so one could never be waited for in time; choose 'due', or another overdue")  # fmt: skip
+        for is_wrong, fault in self._faults():
+            if is_wrong:
+                raise ValueError(fault)
         return self
+
+    def _faults(self) -> Iterator[tuple[bool, str]]:
+        yield (
+            self.min_members is not None and self.min_members > self.group_size,
+            f"min_members ({self.min_members}) is above group_size ({self.group_size}); lower it",
+        )
+        yield (
+            self.needs_signal and self.num_needed < 2,
+            "one member has nothing to be compared with; set group_size and min_members to 2, or needs_signal = false",
+        )
+        yield (
+            any(low >= high for low, high in pairwise(self.level_bounds_s)),
+            f"level_bounds_s must rise; got {self.level_bounds_s}",
+        )
+        yield (
+            self.oversample > 0 and self.overdue == "wait",
+            "oversample begins groups that are not waited for; say by overdue what becomes of them",
+        )
+        yield (
+            self.batch_order == "admission" and self.overdue != "wait",
+            f"batch_order 'admission' waits for every group, so overdue = {self.overdue!r} would do nothing; "
+            "choose batch_order 'due' or 'ready'",
+        )
+        yield (
+            self.batch_order == "ready" and self.overdue == "wait",
+            "batch_order 'ready' lets later groups pass, so that an early one could grow too old; "
+            "choose batch_order 'due', or another overdue",
+        )

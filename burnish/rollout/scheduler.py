@@ -1,0 +1,737 @@
+"""The scheduler: which member of which group is sampled, cut, paused and trained when.
+
+A deterministic state machine: no clock, no thread, no tensor, no I/O. A driver (the loop of stage `rl`, or a
+simulator) tells it what happened and when, and asks `decide` and `next_batch`; equal calls give equal answers.
+docs/scheduling.md says how it is driven, what each option does, and which bias each has.
+
+The staleness bound. Let V be the next training step, e the version that the engines sample from, S =
+`max_staleness`, B = `batch_groups`. A group begins only while at most B (e + S - V + 1) groups are outstanding.
+Batches V ... e + S hold that many, so each of them can train while its tokens of version e lag by S at most, if
+batches are taken in order (`scheduler_batches`). Whatever else is reported, a group with older tokens never
+gets into a batch.
+
+Covered: admission, priority, ageing, quotas, budgets, deadlines, retries, refill, over-sampling, restarts,
+pauses, adaptive concurrency, state as JSON. Not covered: which engine a member runs on; weights that reach
+engines one after the other (the driver says `weights_loaded` when the last one has them).
+"""
+
+import heapq
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Self
+
+from burnish.core.plugins import load
+from burnish.core.types import VerdictKind
+from burnish.rollout import concurrency, watch
+from burnish.rollout.lengths import LogNormal, predict
+from burnish.rollout.priority import Prospect
+from burnish.rollout.priority import priority as expected_signal
+from burnish.rollout.scheduler_backlog import Backlog, Waiting, rank_key
+from burnish.rollout.scheduler_batches import BatchQueue
+from burnish.rollout.scheduler_config import DomainRules, SchedulerConfig
+from burnish.rollout.scheduler_groups import IN_FLIGHT, OPEN, Account, Group, Member, prompt_from_json
+from burnish.rollout.scheduler_types import (
+    BatchGroup,
+    BatchPlan,
+    Decision,
+    DomainStatus,
+    Ended,
+    Load,
+    Phase,
+    Prompt,
+    Start,
+    Status,
+    Ticket,
+    Why,
+)
+
+Priority = Callable[[Prospect], float]
+RETRIED: frozenset[VerdictKind] = frozenset({"timeout", "infrastructure_error"})
+REPLACED: frozenset[Why] = frozenset({"no_signal", "failed", "deadline", "budget"})
+"""Ends after which another prompt is drawn for the same batch."""
+UNLIMITED = Load()
+MOST_HELD_BACK = 4
+"""Batches of prompts that may wait for room in their domains."""
+_NO_RULES = DomainRules()  # pyright: ignore[reportCallIssue]  # defaults are pydantic's
+_NOTHING = Decision()
+
+
+def priority_function(config: SchedulerConfig) -> Priority:
+    """The function that the options name; `ConfigError` if there is none."""
+    return expected_signal if config.priority is None else load("priorities", config.priority).priority
+
+
+class Scheduler:
+    """See the module's docstring."""
+
+    def __init__(self, config: SchedulerConfig, *, first_version: int = 0, priority: Priority | None = None) -> None:
+        self.config = config
+        self._priority = priority or priority_function(config)
+        self._now_s = self._moved_s = -math.inf
+        self._version = self._made = self._engine_version = first_version
+        self._last_version = math.inf if config.num_batches is None else config.num_batches
+        self._is_closed = self._told_to_load = False
+        self._num_offered = self._num_admitted = self._num_resolved = 0
+        self._num_ended_since_batch = 0
+        self._limit = concurrency.Limit(float(config.concurrency.most), -math.inf)
+        self._num_in: dict[Phase, int] = {"pending": 0, "sampling": 0, "paused": 0, "judging": 0}
+        self._backlog = Backlog()
+        self._batches = BatchQueue(config)
+        self._groups: dict[str, Group] = {}
+        self._accounts: dict[str, Account] = {}
+        self._live_ids: set[str] = set()
+        self._held_back: dict[str, list[Waiting]] = {}
+        self._num_held_back = 0
+        self._fresh: list[tuple[int, float, int, str]] = []
+        self._begun: list[tuple[int, float, int, int, int, str]] = []
+        self._parked: dict[str, list[tuple[int, float, int, int, int, str]]] = {}
+        self._deadlines: list[tuple[float, str]] = []
+        self._cut: list[Ticket] = []
+        self._pause: list[Ticket] = []
+        self._restarted: list[str] = []
+        self._ended: list[Ended] = []
+        self._notices: list[str] = []
+
+    # Prompts
+
+    def num_wanted(self, now_s: float) -> int:
+        """How many prompts to draw and offer now."""
+        self._at(now_s)
+        if self._is_closed or self._num_held_back > MOST_HELD_BACK * self.config.batch_groups:
+            return 0
+        ahead = self.config.lookahead if self._version < self._last_version else 0
+        return max(0, max(0, self._room()) + ahead - len(self._backlog))
+
+    def offer(self, prompts: Sequence[Prompt], now_s: float) -> None:
+        """Add groups to choose from; `ValueError` if one is known already."""
+        self._at(now_s)
+        for prompt in prompts:
+            if prompt.group_id in self._live_ids:
+                raise ValueError(f"group {prompt.group_id!r} was offered before and has not ended; offer a prompt once")
+            self._live_ids.add(prompt.group_id)
+            self._num_offered += 1
+            self._backlog.push(self._waiting(prompt, self._num_offered, now_s))
+
+    def close(self, now_s: float) -> None:
+        """No prompts will come any more: what is there makes the last batches."""
+        self._at(now_s)
+        self._is_closed = True
+
+    def _waiting(self, prompt: Prompt, number: int, now_s: float) -> Waiting:
+        prospect = self._prospect(prompt)
+        key = rank_key(self._priority(prospect), prospect.level, now_s, self.config)
+        latest = math.inf if prompt.deadline_s is None else prompt.deadline_s - prospect.predicted_s
+        return Waiting(key, number, prompt, prospect.level, latest)
+
+    def _prospect(self, prompt: Prompt) -> Prospect:
+        account = self._account(prompt.domain)
+        length = min(self._predicted(account).mean, prompt.max_tokens)
+        member_s = length * account.token_s.mean + account.verify_s.mean
+        past = prompt.past_rewards
+        mean = sum(past) / len(past) if past else 0.0
+        return Prospect(
+            domain=prompt.domain,
+            level=self._level(prompt, member_s),
+            num_past=len(past),
+            past_variance=sum((reward - mean) ** 2 for reward in past) / len(past) if past else 0.0,
+            versions_since=self._version - prompt.past_version,
+            domain_variance=account.reward_variance.mean,
+            expected_lag=min(len(self._batches) / self.config.batch_groups, self.config.max_staleness),
+            predicted_tokens=length,
+            predicted_s=member_s * self.config.num_started,
+        )
+
+    def _level(self, prompt: Prompt, member_s: float) -> int:
+        if prompt.level is not None:
+            return prompt.level
+        by_rule = self._rules(prompt.domain).level
+        return sum(member_s >= bound for bound in self.config.level_bounds_s) if by_rule is None else by_rule
+
+    # Decisions
+
+    def decide(self, now_s: float, load: Load = UNLIMITED) -> Decision:
+        """What to do now."""
+        self._at(now_s)
+        self._expire(now_s)
+        self._admit(now_s)
+        self._limit = concurrency.follow(self._limit, load, self.config.concurrency, self._num_in["sampling"], now_s)
+        loads = self._may_load()
+        starts = self._starts(now_s, load)
+        if not (starts or loads or self._cut or self._pause or self._restarted or self._ended or self._notices):
+            return _NOTHING
+        self._moved_s = now_s
+        decision = Decision(
+            cut=tuple(self._cut), pause=tuple(self._pause), restarted=tuple(self._restarted), ended=tuple(self._ended),
+            load_weights=loads, start=tuple(starts), notices=tuple(self._notices),
+        )  # fmt: skip
+        for told in (self._cut, self._pause, self._restarted, self._ended, self._notices):
+            told.clear()
+        return decision
+
+    def _may_load(self) -> bool:
+        """Whether to load new weights, said once."""
+        if self._told_to_load or self._made <= self._engine_version:
+            return False
+        self._told_to_load = self.config.on_weights == "continue" or self._num_in["sampling"] == 0
+        return self._told_to_load
+
+    def _starts(self, now_s: float, load: Load) -> list[Start]:
+        most = int(self._limit.value) if load.num_slots is None else min(int(self._limit.value), load.num_slots)
+        starts: list[Start] = []
+        if self._is_held():
+            return starts
+        while self._num_in["sampling"] < most and (found := self._next_to_start()) is not None:
+            group, index = found
+            member = group.members[index]
+            resumes = member.phase == "paused"
+            member.start_tokens = member.num_tokens
+            self._enter(group, index, "sampling", now_s)
+            starts.append(Start(group.ticket(index), resumes, group.level))
+        return starts
+
+    def _is_held(self) -> bool:
+        """Whether tokens sampled now could not train any more, or the engines must run empty for new weights."""
+        finishes = self.config.on_weights == "finish" and self._made > self._engine_version
+        return finishes or self._engine_version + self.config.max_staleness < self._version
+
+    def _next_to_start(self) -> tuple[Group, int] | None:
+        while True:
+            while self._begun:
+                entry = heapq.heappop(self._begun)
+                group, index = self._groups.get(entry[5]), entry[3]
+                if group is None or group.number != entry[2] or not self._is_startable(group, index, entry[4]):
+                    continue
+                if self._account(group.prompt.domain).is_full(self._rules(group.prompt.domain)):
+                    heapq.heappush(self._parked.setdefault(group.prompt.domain, []), entry)
+                    continue
+                return group, index
+            if not self._begin_one():
+                return None
+
+    @staticmethod
+    def _is_startable(group: Group, index: int, attempt: int) -> bool:
+        member = group.members[index]
+        return member.attempt == attempt and member.phase in ("pending", "paused")
+
+    def _begin_one(self) -> bool:
+        """Let the next admitted group begin: its members may start from now on."""
+        while self._fresh and len(self._batches) <= self._capacity():
+            _, _, number, group_id = heapq.heappop(self._fresh)
+            group = self._groups.get(group_id)
+            if group is None or group.number != number:
+                continue
+            group.version = self._engine_version
+            self._batches.begin(group)
+            for index in range(len(group.members)):
+                self._queue(group, index)
+            return True
+        return False
+
+    def _queue(self, group: Group, index: int) -> None:
+        group.members[index].queued_tokens = group.predicted_tokens
+        self._push(group, index)
+
+    def _push(self, group: Group, index: int) -> None:
+        member = group.members[index]
+        entry = (self._turn(group), -member.queued_tokens, group.number, index, member.attempt, group.prompt.group_id)
+        heapq.heappush(self._begun, entry)
+
+    # Admission
+
+    def _capacity(self) -> int:
+        """How many groups may be outstanding; see the module's docstring."""
+        num_batches = min(self._engine_version + self.config.max_staleness + 1, self._last_version) - self._version
+        if num_batches <= 0:
+            return 0
+        size = self.config.batch_groups
+        return int(num_batches) * size + math.ceil(size * self.config.oversample)
+
+    def _room(self) -> int:
+        """How many groups may be admitted now."""
+        capacity = self._capacity()
+        return min(capacity, capacity + self._num_spare - self._num_ended_since_batch) - len(self._batches)
+
+    def _admit(self, now_s: float) -> None:
+        while len(self._backlog) and self._room() > 0 and (waiting := self._backlog.pop(now_s)) is not None:
+            prompt = waiting.prompt
+            if prompt.deadline_s is not None and prompt.deadline_s <= now_s:
+                self._tell_ended(prompt, "deadline", 0)
+                continue
+            account, rules = self._account(prompt.domain), self._rules(prompt.domain)
+            need = self._need(prompt)
+            if not account.could_ever_pay(rules, *need):
+                self._tell_ended(prompt, "budget", 0)
+                self._notices.append(watch.budget_notice(prompt.domain, account, rules))
+            elif account.has_enough(rules, self.config.num_started) or not account.can_pay(rules, *need):
+                self._held_back.setdefault(prompt.domain, []).append(waiting)
+                self._num_held_back += 1
+            else:
+                self._admit_one(prompt, waiting.level, now_s)
+
+    def _need(self, prompt: Prompt) -> tuple[int, float]:
+        """Tokens and seconds to set aside for a whole group."""
+        return prompt.max_tokens * self.config.num_started, prompt.max_verify_s * self.config.num_started
+
+    def _let_in(self, domain: str) -> None:
+        """Something of the domain has come to an end: what was held back may try again."""
+        for waiting in self._held_back.pop(domain, ()):
+            self._num_held_back -= 1
+            self._backlog.push(waiting)
+
+    def _admit_one(self, prompt: Prompt, level: int, now_s: float, *, num_restarts: int = 0, attempt: int = 0) -> None:
+        account = self._account(prompt.domain)
+        account.reserve(*self._need(prompt))
+        account.num_unresolved += 1
+        group = Group(
+            prompt=prompt,
+            number=self._num_admitted,
+            level=level,
+            members=[Member(since_s=now_s, attempt=attempt) for _ in range(self.config.num_started)],
+            predicted_tokens=min(self._predicted(account).mean, prompt.max_tokens),
+            num_open=self.config.num_started,
+            num_restarts=num_restarts,
+        )
+        self._num_admitted += 1
+        self._num_in["pending"] += len(group.members)
+        self._groups[prompt.group_id] = group
+        self._batches.admit(group)
+        self._queue_fresh(group)
+        if prompt.deadline_s is not None:
+            heapq.heappush(self._deadlines, (prompt.deadline_s, prompt.group_id))
+
+    def _queue_fresh(self, group: Group) -> None:
+        heapq.heappush(self._fresh, (self._turn(group), -group.predicted_tokens, group.number, group.prompt.group_id))
+
+    def _turn(self, group: Group) -> int:
+        """Restarted groups first; then batch by batch. Within a turn the longest begins first, which ends earliest
+        (Graham 1969, https://doi.org/10.1137/0117039: within 4/3 of the best)."""
+        return -1 if group.num_restarts else group.number // self.config.batch_groups
+
+    # Events
+
+    def sampled(
+        self, ticket: Ticket, now_s: float, *, num_tokens: int, oldest_version: int, newest_version: int
+    ) -> bool:
+        """An engine has finished a member, and its verdict is waited for. False: the ticket is not current."""
+        group = self._current(ticket, now_s, "sampling")
+        if group is None:
+            return False
+        member, account = group.members[ticket.member], self._account(group.prompt.domain)
+        self._spend(group, member, num_tokens)
+        account.reserve(num_tokens - group.prompt.max_tokens, 0.0)
+        account.token_s.add((now_s - member.since_s) / max(num_tokens - member.start_tokens, 1))
+        log_length = math.log(max(num_tokens, 1))
+        account.log_lengths.add(log_length)
+        group.num_finished += 1
+        group.sum_of_logs += log_length
+        length = predict(account.log_lengths, account.log_variance_within, group.num_finished, group.sum_of_logs)
+        group.predicted_tokens = min(length.mean, group.prompt.max_tokens)
+        member.oldest = oldest_version if member.oldest is None else min(member.oldest, oldest_version)
+        member.newest = newest_version
+        self._enter(group, ticket.member, "judging", now_s)
+        return True
+
+    def progress(self, ticket: Ticket, now_s: float, *, num_tokens: int) -> bool:
+        """So many tokens of a member have been sampled so far; need not be told, but budgets know more then."""
+        group = self._current(ticket, now_s, "sampling")
+        if group is not None:
+            self._spend(group, group.members[ticket.member], num_tokens)
+        return group is not None
+
+    def _spend(self, group: Group, member: Member, num_tokens: int) -> None:
+        account, new_tokens = self._account(group.prompt.domain), num_tokens - member.num_tokens
+        account.tokens += new_tokens
+        account.reserve(-new_tokens, 0.0)
+        member.num_tokens = num_tokens
+
+    def judged(
+        self, ticket: Ticket, now_s: float, *, kind: VerdictKind, score: float | None = None, sandbox_s: float = 0.0
+    ) -> bool:
+        """A verdict is there. Only `scored` trains."""
+        group = self._current(ticket, now_s, "judging")
+        if group is None:
+            return False
+        account = self._account(group.prompt.domain)
+        account.sandbox_s += sandbox_s
+        account.reserve(0, -group.prompt.max_verify_s)
+        account.verify_s.add(sandbox_s)
+        if kind != "scored":
+            self._fail(group, ticket.member, kind, now_s)
+            return True
+        assert score is not None
+        group.members[ticket.member].score = score
+        group.num_scored += 1
+        self._enter(group, ticket.member, "scored", now_s)
+        self._resolve(group, now_s)
+        return True
+
+    def lost(self, ticket: Ticket, now_s: float, *, kind: VerdictKind = "infrastructure_error") -> bool:
+        """An attempt died before it was sampled to its end."""
+        group = self._current(ticket, now_s, "sampling")
+        if group is None:
+            return False
+        self._refund_open(group, ticket.member)
+        self._fail(group, ticket.member, kind, now_s)
+        return True
+
+    def paused(self, ticket: Ticket, now_s: float, *, num_tokens: int, oldest_version: int | None) -> bool:
+        """The answer to `Decision.pause`: so many tokens are kept, the oldest of that version (None if none are)."""
+        group = self._current(ticket, now_s, "sampling")
+        if group is None:
+            return False
+        member = group.members[ticket.member]
+        self._spend(group, member, num_tokens)
+        if oldest_version is not None and member.oldest is None:
+            member.oldest = oldest_version
+        self._enter(group, ticket.member, "paused", now_s)
+        self._queue(group, ticket.member)
+        return True
+
+    def interrupted(self, now_s: float) -> None:
+        """All that was in flight is lost (a crash, a resumed run): those members wait for new attempts."""
+        self._at(now_s)
+        for group in self._batches.groups():
+            for index, member in enumerate(group.members):
+                if member.phase in ("sampling", "paused", "judging"):
+                    self._refund_open(group, index)
+                    self._attempt_again(group, index, now_s)
+
+    def _current(self, ticket: Ticket, now_s: float, phase: Phase) -> Group | None:
+        self._at(now_s)
+        group = self._groups.get(ticket.group_id)
+        if group is None:
+            return None
+        member = group.members[ticket.member]
+        if member.attempt != ticket.attempt or member.phase != phase:
+            return None
+        self._moved_s = now_s
+        return group
+
+    def _enter(self, group: Group, index: int, phase: Phase, now_s: float) -> None:
+        """Move a member to a phase, and keep all counts that depend on phases."""
+        member = group.members[index]
+        before, member.phase, member.since_s = member.phase, phase, now_s
+        if before in OPEN:
+            self._num_in[before] -= 1
+        if phase in OPEN:
+            self._num_in[phase] += 1
+        group.num_open += (phase in OPEN) - (before in OPEN)
+        change = (phase in IN_FLIGHT) - (before in IN_FLIGHT)
+        if change:
+            domain = group.prompt.domain
+            self._account(domain).in_flight += change
+            if change < 0 and (parked := self._parked.get(domain)):
+                heapq.heappush(self._begun, heapq.heappop(parked))
+
+    # Ends of members and groups
+
+    def _fail(self, group: Group, index: int, kind: VerdictKind, now_s: float) -> None:
+        member, prompt = group.members[index], group.prompt
+        account, rules = self._account(prompt.domain), self._rules(prompt.domain)
+        is_retried = kind in RETRIED and member.num_retries < self.config.num_retries
+        if is_retried and account.can_pay(rules, prompt.max_tokens, prompt.max_verify_s):
+            member.num_retries += 1
+            self._attempt_again(group, index, now_s)
+            return
+        self._enter(group, index, "lost", now_s)
+        self._resolve(group, now_s)
+
+    def _attempt_again(self, group: Group, index: int, now_s: float) -> None:
+        self._account(group.prompt.domain).reserve(group.prompt.max_tokens, group.prompt.max_verify_s)
+        self._enter(group, index, "pending", now_s)
+        group.members[index].again(now_s)
+        self._queue(group, index)
+
+    def _resolve(self, group: Group, now_s: float) -> None:
+        """Find out whether a group is complete, and whether it can train."""
+        if group.num_scored + group.num_open < self.config.num_needed:
+            self._end(group, "failed", now_s)
+        elif group.num_scored >= self.config.group_size or not group.num_open:
+            self._cut_open(group, now_s)
+            self._complete(group, now_s)
+
+    def _complete(self, group: Group, now_s: float) -> None:
+        account = self._account(group.prompt.domain)
+        scores = [member.score for member in group.members if member.phase == "scored" and member.score is not None]
+        self._learn(account, group, scores)
+        if self.config.needs_signal and len(set(scores)) < 2:
+            account.num_without_signal += 1
+            account.num_barren += 1
+            if account.num_barren == self.config.barren_after:
+                self._notices.append(watch.barren_notice(group.prompt.domain, account.num_barren, scores))
+            self._end(group, "no_signal", now_s)
+            return
+        account.num_barren = 0
+        if self._is_stale(group):
+            self._end(group, "stale", now_s)
+            return
+        group.ready_number = self._num_resolved
+        self._num_resolved += 1
+        account.num_unresolved -= 1
+        self._batches.add_ready(group)
+        self._let_in(group.prompt.domain)
+
+    def _learn(self, account: Account, group: Group, scores: Sequence[float]) -> None:
+        account.num_groups += 1
+        account.reward_variance.add(_variance(scores))
+        logs = [math.log(max(member.num_tokens, 1)) for member in group.members if member.phase == "scored"]
+        if len(logs) > 1:
+            account.log_variance_within.add(_variance(logs) * len(logs) / (len(logs) - 1))
+
+    def _is_stale(self, group: Group) -> bool:
+        """Whether no token of it (under "mask": all of them) is young enough for the next batch."""
+        scored = [member for member in group.members if member.phase == "scored"]
+        if self.config.overdue == "mask":
+            version = max((member.newest for member in scored if member.newest is not None), default=self._version)
+        else:
+            version = min((member.oldest for member in scored if member.oldest is not None), default=self._version)
+        return version + self.config.max_staleness < self._version
+
+    def _cut_open(self, group: Group, now_s: float) -> None:
+        for index, member in enumerate(group.members):
+            if member.phase in OPEN:
+                if member.phase != "pending":
+                    self._cut.append(group.ticket(index))
+                self._refund_open(group, index)
+                self._enter(group, index, "cut", now_s)
+
+    def _refund_open(self, group: Group, index: int) -> None:
+        """Give back what an open member has not used of what was set aside for it."""
+        member, prompt = group.members[index], group.prompt
+        tokens = 0 if member.phase == "judging" else prompt.max_tokens - member.num_tokens
+        self._account(prompt.domain).reserve(-tokens, -prompt.max_verify_s)
+
+    def _end(self, group: Group, why: Why, now_s: float) -> None:
+        self._forget(group, now_s)
+        self._tell_ended(group.prompt, why, group.num_scored)
+
+    def _forget(self, group: Group, now_s: float) -> None:
+        """It is outstanding no more."""
+        self._cut_open(group, now_s)
+        if not group.is_ready:
+            self._account(group.prompt.domain).num_unresolved -= 1
+        self._batches.end(group)
+        del self._groups[group.prompt.group_id]
+        self._let_in(group.prompt.domain)
+
+    def _tell_ended(self, prompt: Prompt, why: Why, num_scored: int) -> None:
+        self._live_ids.discard(prompt.group_id)
+        self._num_ended_since_batch += why in REPLACED
+        self._ended.append(Ended(prompt.group_id, prompt.domain, why, num_scored))
+
+    def _expire(self, now_s: float) -> None:
+        while self._deadlines and self._deadlines[0][0] <= now_s:
+            group = self._groups.get(heapq.heappop(self._deadlines)[1])
+            if group is None or group.is_ready or group.prompt.deadline_s is None or group.prompt.deadline_s > now_s:
+                continue
+            if group.num_scored < self.config.num_needed:
+                self._end(group, "deadline", now_s)
+            else:
+                self._cut_open(group, now_s)
+                self._complete(group, now_s)
+
+    # Batches and weights
+
+    def next_batch(self, now_s: float) -> BatchPlan | None:
+        """The batch of the next training step, once; None while it is not ready or the step before is not over."""
+        self._at(now_s)
+        version = self._version
+        if version > self._made or version >= self._last_version:
+            return None
+        if not (self._batches.is_ready(version) or self._must_be_short()):
+            return None
+        groups = self._batches.take()
+        for group in groups:
+            del self._groups[group.prompt.group_id]
+            self._live_ids.discard(group.prompt.group_id)
+        self._version, self._num_ended_since_batch, self._moved_s = version + 1, 0, now_s
+        self._settle_overdue(now_s)
+        return BatchPlan(
+            version=version,
+            groups=tuple(_batch_group(group) for group in groups),
+            oldest_trainable_version=version - self.config.max_staleness,
+            is_short=len(groups) < self.config.batch_groups,
+        )
+
+    def _must_be_short(self) -> bool:
+        """Whether no more groups may be drawn for this batch, or none will come."""
+        if not self._batches.rest_is_in_time(self._version):
+            return False
+        if self._num_ended_since_batch + self._batches.num_in_order >= self.config.batch_groups + self._num_spare:
+            return True
+        is_all = not (self._batches.num_unresolved or len(self._backlog) or self._num_held_back)
+        return self._is_closed and is_all and self._batches.num_ready > 0
+
+    def _settle_overdue(self, now_s: float) -> None:
+        """The next step has another number: say what becomes of groups that are too old for it."""
+        if self._version >= self._last_version:
+            for group in self._batches.groups():
+                self._end(group, "surplus", now_s)
+            return
+        if self.config.overdue == "mask" and self._is_held():
+            self._pause_all()
+        for group in self._batches.groups():
+            if group.version is None or group.version + self.config.max_staleness >= self._version:
+                continue
+            if group.is_ready and not self._is_stale(group):
+                continue
+            if self.config.overdue == "restart":
+                self._restart(group, now_s)
+            elif group.is_ready or self.config.overdue == "drop":
+                self._end(group, "stale", now_s)
+
+    def _pause_all(self) -> None:
+        for group in self._batches.groups():
+            phases = enumerate(member.phase for member in group.members)
+            self._pause += [group.ticket(index) for index, phase in phases if phase == "sampling"]
+
+    def _restart(self, group: Group, now_s: float) -> None:
+        prompt = group.prompt
+        self._forget(group, now_s)
+        account, rules = self._account(prompt.domain), self._rules(prompt.domain)
+        if not account.can_pay(rules, *self._need(prompt)):
+            self._tell_ended(prompt, "budget", 0)
+            return
+        attempt = 1 + max(member.attempt for member in group.members)
+        self._restarted.append(prompt.group_id)
+        self._admit_one(prompt, group.level, now_s, num_restarts=group.num_restarts + 1, attempt=attempt)
+
+    def weights_ready(self, version: int, now_s: float) -> None:
+        """The learner has made the weights that step `version` starts from."""
+        self._at(now_s)
+        assert version == self._version, f"step {self._version} comes next, weights of version {version} were made"
+        self._made, self._told_to_load, self._moved_s = version, False, now_s
+
+    def weights_loaded(self, version: int, now_s: float) -> None:
+        """All engines sample from these weights from now on."""
+        self._at(now_s)
+        assert self._engine_version <= version <= self._made
+        self._engine_version, self._told_to_load, self._moved_s = version, False, now_s
+
+    # What is shown and kept
+
+    def status(self, now_s: float) -> Status:
+        """Where everything stands; never changes anything."""
+        return watch.status(
+            self._batches.groups(), self._num_in, now_s=now_s, moved_s=self._moved_s, version=self._version,
+            made=self._made, engine_version=self._engine_version, num_backlog=len(self._backlog),
+            num_held_back=self._num_held_back, num_ready=self._batches.num_ready, limit=int(self._limit.value),
+            is_done=self._version >= self._last_version,
+        )  # fmt: skip
+
+    def domain_status(self) -> dict[str, DomainStatus]:
+        """The account of each domain."""
+        return {domain: account.status() for domain, account in sorted(self._accounts.items())}
+
+    def to_json(self) -> dict[str, Any]:
+        """All that decides what comes next, as plain JSON."""
+        held_back = [waiting for several in self._held_back.values() for waiting in several]
+        return {
+            **{name: _finite(getattr(self, f"_{name}")) for name in _NUMBERS},
+            "limit": [self._limit.value, _finite(self._limit.at_s)],
+            "backlog": [_waiting_json(waiting) for waiting in self._backlog],
+            "held_back": [_waiting_json(waiting) for waiting in held_back],
+            "groups": [group.to_json() for group in self._batches.groups()],
+            "accounts": {domain: account.to_json() for domain, account in self._accounts.items()},
+            **{name: [list(told) for told in getattr(self, f"_{name}")] for name in ("cut", "pause", "ended")},
+            "restarted": list(self._restarted),
+            "notices": list(self._notices),
+        }
+
+    @classmethod
+    def restored(cls, config: SchedulerConfig, state: Mapping[str, Any], *, priority: Priority | None = None) -> Self:
+        """A scheduler that goes on from `to_json`; call `interrupted` if what was in flight is gone."""
+        scheduler = cls(config, priority=priority)
+        scheduler._restore(state)
+        return scheduler
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        for name in _NUMBERS:
+            setattr(self, f"_{name}", -math.inf if state[name] is None else state[name])
+        value, at_s = state["limit"]
+        self._limit = concurrency.Limit(value, -math.inf if at_s is None else at_s)
+        self._accounts = {domain: Account.from_json(account) for domain, account in state["accounts"].items()}
+        for waiting in map(_waiting_from_json, state["backlog"]):
+            self._backlog.push(waiting)
+        for waiting in map(_waiting_from_json, state["held_back"]):
+            self._held_back.setdefault(waiting.prompt.domain, []).append(waiting)
+            self._num_held_back += 1
+        for group in map(Group.from_json, state["groups"]):
+            self._restore_group(group)
+        self._live_ids = {*self._groups, *(waiting.prompt.group_id for waiting in self._backlog)}
+        self._live_ids |= {waiting.prompt.group_id for several in self._held_back.values() for waiting in several}
+        self._cut, self._pause = ([Ticket(*ticket) for ticket in state[name]] for name in ("cut", "pause"))
+        self._ended = [Ended(*ended) for ended in state["ended"]]
+        self._restarted, self._notices = list(state["restarted"]), list(state["notices"])
+
+    def _restore_group(self, group: Group) -> None:
+        self._groups[group.prompt.group_id] = group
+        self._batches.admit(group)
+        if group.version is None:
+            self._queue_fresh(group)
+        for index, member in enumerate(group.members):
+            if member.phase in OPEN:
+                self._num_in[member.phase] += 1
+            if group.version is not None and member.phase in ("pending", "paused"):
+                self._push(group, index)
+        if group.prompt.deadline_s is not None:
+            heapq.heappush(self._deadlines, (group.prompt.deadline_s, group.prompt.group_id))
+
+    # Small things
+
+    def _at(self, now_s: float) -> None:
+        assert now_s >= self._now_s, f"time went back from {self._now_s} to {now_s}"
+        self._now_s = now_s
+
+    @property
+    def _num_spare(self) -> int:
+        return round(self.config.batch_groups * (self.config.max_draws_factor - 1))
+
+    def _account(self, domain: str) -> Account:
+        if (account := self._accounts.get(domain)) is None:
+            account = self._accounts[domain] = Account()
+        return account
+
+    def _rules(self, domain: str) -> DomainRules:
+        return self.config.domains.get(domain, _NO_RULES)
+
+    @staticmethod
+    def _predicted(account: Account) -> LogNormal:
+        return predict(account.log_lengths, account.log_variance_within, 0, 0.0)
+
+
+_NUMBERS = (
+    "now_s", "moved_s", "version", "made", "engine_version", "is_closed", "told_to_load",
+    "num_offered", "num_admitted", "num_resolved", "num_ended_since_batch",
+)  # fmt: skip
+
+
+def _batch_group(group: Group) -> BatchGroup:
+    scored = [index for index, member in enumerate(group.members) if member.phase == "scored"]
+    phases = [member.phase for member in group.members]
+    oldest = min(member.oldest for member in group.members if member.phase == "scored" and member.oldest is not None)
+    return BatchGroup(
+        group.prompt.group_id, group.prompt.domain, tuple(scored), phases.count("lost"), phases.count("cut"),
+        oldest, group.newest,
+    )  # fmt: skip
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values) / len(values)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _waiting_json(waiting: Waiting) -> dict[str, Any]:
+    return {**waiting._asdict(), "prompt": asdict(waiting.prompt), "latest_start_s": _finite(waiting.latest_start_s)}
+
+
+def _waiting_from_json(data: Mapping[str, Any]) -> Waiting:
+    fields = dict(data)
+    fields["prompt"] = prompt_from_json(data["prompt"])
+    fields["latest_start_s"] = math.inf if data["latest_start_s"] is None else data["latest_start_s"]
+    return Waiting(**fields)
