@@ -1,9 +1,10 @@
 """What a reply to `code` is worth: the task's listed calls, beside perturbed ones that are listed nowhere.
 
-Decisions: the perturbed inputs are like the listed ones (`rewards.perturb`), and their values come from the family's
-own reference, which trusted code makes from the tables of the families and runs; nothing of a task is executed here.
-They are drawn by the task's content, so that equal tasks ask equal questions of all replies, and drawn again until
-neither a constant nor the unchanged input is right on more than half.
+Decisions: the perturbed inputs are like the listed ones (`rewards.perturb`), numbers as far out as their kind goes and
+further where it has few values, so that no table of listed inputs helps. Their values come from the family's own
+reference, which trusted code makes from the tables of the families and runs; nothing of a task is executed here. They
+are drawn by the task's content, so that equal tasks ask equal questions of all replies, and drawn again until
+there are eight and neither a constant nor the unchanged input is right on more than half.
 The score is the *smaller* of the two shares: what knows listed inputs by heart earns what it is worth on others. It
 is 0 where listed inputs are all right and a quarter or more of the others is wrong (`special_cased`), and where the
 answers to all perturbed inputs are one value or the input said back, and some are wrong (`computes_nothing`).
@@ -12,15 +13,15 @@ hangs or kills its process deserves no more care. Types are exact, floats to 1e-
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
 from random import Random
 
 from burnish.core.seeds import derive
 from burnish.core.types import Json, Task, Verdict
-from burnish.domains.code_families import Family, Rule, is_telling, reference, run_gold
+from burnish.domains.code_families import Family, Kind, Rule, reference, run_gold
 from burnish.rewards.code_value import Asked, Case, CodeTask, Origin, ask, job, nothing
 from burnish.rewards.code_value import judge as judge_answers
 from burnish.rewards.code_value_answers import Answer, Tampered, read_answers
@@ -30,9 +31,10 @@ from burnish.sandbox import Box, Outcome, ResourceLimits
 # A hang spends its processor time; the wall is far off, so that a busy machine never looks like a hang.
 JOB_LIMITS = ResourceLimits(wall_s=15.0, cpu_s=1.0, memory_mb=256, num_processes=8, output_bytes=1 << 18)
 NUM_PERTURBED = 8
-LEAST_PERTURBED = 4
-"""Where a kind of input has few values, fewer are left that nothing lists."""
-MOST_DRAWS = 50
+FURTHEST: Mapping[Kind, tuple[int, ...]] = {"number": (-20, 60), "natural": (0, 40)}
+"""How far out the inputs of a kind may lie; those listed show less of it, or leave too few between them."""
+DRAWS_FOR_ONE = 2
+MOST_ATTEMPTS = 50
 REFERENCE = "reference"
 """What the reference is called: a task's name for it is text of the task, which is not executed here."""
 
@@ -106,12 +108,26 @@ def _cases(calls: Sequence[list[Json]], expected: Sequence[Json], origin: Origin
 def perturbed(truth: Truth, family: Family, seed: int) -> tuple[list[list[Json]], list[Json]]:
     """Inputs like the listed ones, and what the family's reference makes of them; equal seeds, equal inputs."""
     source = reference(family, truth.rule, REFERENCE)
-    for attempt in count():
-        calls = perturb([truth.shown, *truth.calls], derive(seed, attempt), NUM_PERTURBED)
-        expected = run_gold(source, REFERENCE, calls)
-        if attempt == MOST_DRAWS or (len(calls) >= LEAST_PERTURBED and is_telling(calls, expected)):
-            return calls, expected
-    raise AssertionError
+    ends = zip(*(FURTHEST.get(kind, ()) for kind in family.takes), strict=True)
+    examples = [truth.shown, *truth.calls, *map(list[Json], ends)]
+    for attempt in range(MOST_ATTEMPTS):
+        calls = perturb(examples, derive(seed, attempt), DRAWS_FOR_ONE * NUM_PERTURBED)
+        pairs = _telling(zip(calls, run_gold(source, REFERENCE, calls), strict=True))
+        if len(pairs) == NUM_PERTURBED:
+            return [arguments for arguments, _ in pairs], [value for _, value in pairs]
+    raise AssertionError(f"family {family.name!r}: no telling inputs like {truth.calls!r}")
+
+
+def _telling(pairs: Iterable[tuple[list[Json], Json]]) -> list[tuple[list[Json], Json]]:
+    """The first of them of which at most half have one value, and at most half their input for value."""
+    values: Counter[str] = Counter()
+    kept: list[tuple[list[Json], Json]] = []
+    for arguments, value in pairs:
+        kinds = [json.dumps(value), *(["unchanged"] if arguments[0] == value else [])]
+        if len(kept) < NUM_PERTURBED and all(values[kind] < NUM_PERTURBED // 2 for kind in kinds):
+            values.update(kinds)
+            kept.append((arguments, value))
+    return kept
 
 
 async def run_and_judge(task: CodeTask, source: str, box: Box) -> Verdict:
