@@ -34,6 +34,7 @@ from burnish.sandbox.shell import PATIENCE_S, LocalShell
 from burnish.sandbox.types import Ending, Isolation, Job, Outcome, ResourceLimits
 
 DYING_S: Final = 10.0
+MOST_CELLS: Final = 1000
 XCPU: Final = -24
 WRITABLE: Final = {"work": ("work",), "tmp": ("tmp",), "dev/shm": ("shm",)}
 GUARANTEES: Final[frozenset[Guarantee]] = frozenset(
@@ -217,6 +218,10 @@ class LocalPlace:
         self, *, strips_ansi: bool = True, rows: int = 40, columns: int = 120, patience_s: float = PATIENCE_S
     ) -> LocalShell:
         """Start a shell on a terminal of its own; `patience_s` lies between two attempts to end a command of it."""
+        if not (0 < rows <= MOST_CELLS and 0 < columns <= MOST_CELLS):
+            raise SandboxError(
+                f"sandbox: bad terminal of {rows!r} rows, {columns!r} columns; expected 1 to {MOST_CELLS}"
+            )
         limits = self._family.spec.limits
         shell = LocalShell(
             link=self._link,

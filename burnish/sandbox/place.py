@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from burnish.sandbox.types import Box, Outcome, ResourceLimits
+from burnish.sandbox.types import Box, Outcome, ResourceLimits, check_limits
 
 Guarantee = Literal["files", "network", "kernel", "processes", "memory", "disk", "output", "snapshots", "shell"]
 """`files`: nothing of the host but what the spec grants; `network`: none at all; `kernel`: no kernel setting, no
@@ -50,6 +50,10 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     wall_s: float = 60.0
     output_bytes: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be a limit."""
+        check_limits({"wall_s": self.wall_s, "output_bytes": self.output_bytes})
 
 
 class Place(Protocol):

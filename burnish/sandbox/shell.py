@@ -35,6 +35,7 @@ from burnish.sandbox.shell_orders import Orders
 from burnish.sandbox.shell_reports import Reports
 from burnish.sandbox.shell_terminal import Terminal
 from burnish.sandbox.shell_text import ARGV, MARK, SETUP, report, shown, wrapped
+from burnish.sandbox.types import check_limits
 
 PATIENCE_S: Final = 0.5
 NUM_ATTEMPTS: Final = 10
@@ -131,6 +132,7 @@ class LocalShell:
     async def send(self, command: str, timeout_s: float = 60.0, *, keeps_running: bool = False) -> Reply:
         """Run a command to its end; past its time it is interrupted, then killed, or left to run."""
         self._check_open()
+        check_limits({"wall_s": timeout_s})
         if self._word:
             raise SandboxError("sandbox: a command runs in this shell; wait for it with type(''), or interrupt() it")
         if "\0" in command:
@@ -144,6 +146,7 @@ class LocalShell:
     async def type(self, text: str, timeout_s: float = 60.0, *, keeps_running: bool = False) -> Reply:
         """Type into the command that runs, and wait on for its end; `Reply.output` is what came since."""
         self._check_open()
+        check_limits({"wall_s": timeout_s})
         if not self._word:
             raise SandboxError("sandbox: no command runs in this shell that could be typed to; send() one first")
         self._num_shown = len(self._terminal.output)

@@ -1,21 +1,40 @@
 """The contract of a sandbox: a job goes in, an outcome comes out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from burnish.core.errors import SandboxError
 from burnish.core.types import Isolation
 
-__all__ = ["Box", "Ending", "Isolation", "Job", "Outcome", "ResourceLimits"]
+__all__ = ["MOST", "Box", "Ending", "Isolation", "Job", "Outcome", "ResourceLimits", "check_limits"]
 
 Ending = Literal["exited", "killed", "timed_out", "over_output", "over_memory"]
+
+MOST: Final[Mapping[str, int]] = {
+    "wall_s": 1_000_000,
+    "cpu_s": 1_000_000,
+    "memory_mb": 1 << 24,
+    "disk_mb": 1 << 24,
+    "num_files": 1 << 30,
+    "num_processes": 1 << 20,
+    "output_bytes": 1 << 34,
+}
+"""What a limit may be at most: beyond it, some kernel call or message on the way no longer holds the number."""
+
+
+def check_limits(limits: Mapping[str, object]) -> None:
+    """Refuse a limit that is no number, or one that nothing could hold."""
+    for name, value in limits.items():
+        kinds, kind = ((int, float), "a number above 0") if name.endswith("_s") else ((int,), "a whole number from 1")
+        if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value <= MOST[name]:
+            raise SandboxError(f"sandbox: bad limit {name} = {value!r}; expected {kind} to {MOST[name]}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceLimits:
-    """What one job may use; sizes are totals for its whole process tree."""
+    """What one job may use; sizes are totals for its whole process tree. `MOST` says what each may be."""
 
     wall_s: float = 5.0
     cpu_s: float = 5.0
@@ -24,6 +43,10 @@ class ResourceLimits:
     num_files: int = 1024
     num_processes: int = 32
     output_bytes: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be a limit."""
+        check_limits(asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,11 @@ import time
 
 import pytest
 
+from burnish.core.errors import SandboxError
+from burnish.sandbox import ResourceLimits
+from burnish.sandbox.place import Command
+from burnish.sandbox.types import MOST
+
 GREEDY = {
     "sleep": ("import time; time.sleep(60)", {"wall_s": 0.5}, "timed_out"),
     "busy loop": ("while True: pass", {"wall_s": 0.5}, "timed_out"),
@@ -111,3 +116,21 @@ def test_a_killed_job_returns_soon_after_its_deadline(run):
     started = time.monotonic()
     outcome = run("import time; time.sleep(60)", wall_s=0.3)
     assert 0.3 <= outcome.wall_s <= time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("name", MOST)
+@pytest.mark.parametrize("value", [0, -1, 1 << 63, 10**30, float("nan"), float("inf"), True, "9"])
+def test_a_limit_that_nothing_could_hold_is_refused_by_name(name, value):
+    with pytest.raises(SandboxError, match=f"bad limit {name} = .*; expected .* to {MOST[name]}$"):
+        ResourceLimits(**{name: value})
+
+
+def test_the_time_and_output_of_a_command_are_limits_too():
+    for name in ("wall_s", "output_bytes"):
+        with pytest.raises(SandboxError, match=f"bad limit {name}"):
+            Command(argv=("true",), **{name: 1 << 63})
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_the_most_that_a_limit_may_be_works(run, name):
+    assert run("print(1)", **{name: MOST[name]}).stdout == b"1\n"

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from burnish.core.config import Strict
 from burnish.sandbox.place import Command, Guarantee
-from burnish.sandbox.types import Ending, Job, Outcome, ResourceLimits
+from burnish.sandbox.types import MOST, Ending, Job, Outcome, ResourceLimits
 
 VERSION = 1
 
@@ -32,13 +32,13 @@ Path = Annotated[str, Field(min_length=1, max_length=4096)]
 class Limits(Strict):
     """`ResourceLimits`."""
 
-    wall_s: float = Field(gt=0)
-    cpu_s: float = Field(gt=0)
-    memory_mb: int = Field(gt=0)
-    disk_mb: int = Field(gt=0)
-    num_files: int = Field(gt=0)
-    num_processes: int = Field(gt=0)
-    output_bytes: int = Field(gt=0)
+    wall_s: float = Field(gt=0, le=MOST["wall_s"])
+    cpu_s: float = Field(gt=0, le=MOST["cpu_s"])
+    memory_mb: int = Field(gt=0, le=MOST["memory_mb"])
+    disk_mb: int = Field(gt=0, le=MOST["disk_mb"])
+    num_files: int = Field(gt=0, le=MOST["num_files"])
+    num_processes: int = Field(gt=0, le=MOST["num_processes"])
+    output_bytes: int = Field(gt=0, le=MOST["output_bytes"])
 
     def limits(self) -> ResourceLimits:
         """The record."""
@@ -81,8 +81,8 @@ class CommandBody(Strict):
     stdin: Bytes
     cwd: str
     env: dict[str, str]
-    wall_s: float = Field(gt=0)
-    output_bytes: int = Field(gt=0)
+    wall_s: float = Field(gt=0, le=MOST["wall_s"])
+    output_bytes: int = Field(gt=0, le=MOST["output_bytes"])
 
     def command(self) -> Command:
         """The record."""

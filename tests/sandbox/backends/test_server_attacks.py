@@ -16,6 +16,7 @@ from burnish.sandbox import Job
 from burnish.sandbox.backends import wire
 from burnish.sandbox.backends.remote import NUM_PLACE_THREADS, RemoteBackend
 from burnish.sandbox.place import Command, PlaceSpec
+from burnish.sandbox.types import MOST
 
 server = pytest.importorskip("burnish.sandbox.backends.server")
 TOKEN = "a-token"
@@ -49,6 +50,15 @@ def test_a_source_that_is_no_text_is_a_bad_request():
     app = server.application(None, server.Settings(token=TOKEN))
     body = json.loads(wire.of_job(Job(source="")).model_dump_json()) | {"source": "/w=="}
     assert asyncio.run(status_of(app, [json.dumps(body).encode()], ends=True)) == 400
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_a_limit_that_nothing_could_hold_is_a_bad_request(name):
+    app = server.application(None, server.Settings(token=TOKEN))
+    body = json.loads(wire.of_job(Job(source="")).model_dump_json())
+    for value in (0, 1 << 63, float("inf"), float("nan")):
+        body["limits"][name] = value
+        assert asyncio.run(status_of(app, [json.dumps(body).encode()], ends=True)) == 400
 
 
 def test_packed_layers_are_refused(tmp_path: Path):

@@ -153,6 +153,20 @@ def test_a_cancelled_opening_leaves_no_descriptor(do, place):
     assert do(cancel()) == 0
 
 
+@pytest.mark.parametrize("size", [(0, 80), (40, 1 << 16), (-1, 80), (1 << 63, 80)])
+def test_a_terminal_of_no_size_is_refused_and_the_place_lives_on(do, place, send, size):
+    with pytest.raises(SandboxError, match="bad terminal"):
+        do(place.open_shell(rows=size[0], columns=size[1]))
+    assert send("echo on").output == "on\n"
+
+
+@pytest.mark.parametrize("timeout_s", [0.0, float("nan"), float("inf"), 1e300])
+def test_a_time_that_is_none_is_refused(send, timeout_s):
+    with pytest.raises(SandboxError, match="bad limit wall_s"):
+        send("echo", timeout_s)
+    assert send("echo on").output == "on\n"
+
+
 def test_an_order_that_was_answered_is_not_waited_for(do, place):
     with pytest.raises(SandboxError, match="answered already"):
         do(place._link.answer(1 << 30))
