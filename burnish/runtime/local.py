@@ -1,16 +1,22 @@
-"""One process: the main thread computes, a second thread runs an asyncio loop for all that waits.
+"""This host: the main thread computes, a second thread runs an asyncio loop for all that waits, workers are processes.
 
 So replies are verified while the next tokens are being sampled. Covered: coroutines from the main
-thread, orderly stop. Not covered: work on other machines.
+thread, orderly stop, worker processes without any server. Not covered: work on other machines.
 """
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from burnish.runtime.processes import ProcessWorker
+from burnish.runtime.types import CPU, Needs
+from burnish.runtime.workers import Opening, Worker
+
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -46,6 +52,26 @@ class Background:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+class Local:
+    """The runtime of one host; see `burnish.runtime.types.Runtime`."""
+
+    host = "127.0.0.1"
+
+    def crew(
+        self, name: str, opening: Callable[[int], Opening[S]], num_workers: int, needs: Needs = CPU, *,
+        is_packed: bool = False,
+    ) -> Callable[[int], Worker[S]]:  # fmt: skip
+        """See `Runtime`; the host is not divided, whatever workers need."""
+        return partial(_started, name, opening)
+
+    def close(self) -> None:
+        """See `Runtime`; there is nothing beside the workers."""
+
+
+def _started(name: str, opening: Callable[[int], Opening[S]], number: int) -> Worker[S]:
+    return ProcessWorker(f"{name}-{number}", opening(number))
 
 
 async def _cancel_others() -> None:
