@@ -1,12 +1,15 @@
 """Objectives: advantages and losses as pure functions of tensors. One file an algorithm.
 
-A file defines a frozen `Config` dataclass with the paper's defaults, `loss(streams, config) -> Loss`, the
-paper's way of weighing tokens as `AGGREGATION` (a recipe may choose another), and, if it turns rewards into
-advantages, `advantages(rewards_G, config) -> Tensor`; what only a whole step of groups can do to them is
-`over_step(step, config) -> Tensor`. A file whose loss is not linear in the advantages, so that no correction can
-multiply them, says `LINEAR_IN_ADVANTAGES = False`. A loss is a *sum* over tokens; the learner divides once by the
-global weight. `DIALECTS` names the forms that other systems give to the same algorithm (`dialects`). Objectives of
-stored preferences are the files of `preferences/`. Files without `loss` are parts.
+A file defines a frozen `Config` dataclass with the paper's defaults, `loss(streams, config) -> Loss`, the paper's way
+of weighing tokens as `AGGREGATION` (a recipe may choose another), and, if it turns rewards into advantages,
+`advantages(rewards_G, config) -> Tensor`; what only a whole step of groups can do to them is `over_step(step, config)
+-> Tensor`. A file whose loss is not linear in the advantages, so that no correction can multiply them, says
+`LINEAR_IN_ADVANTAGES = False`; one whose loss has no ratio, so that replies must be of the weights that train, says
+`ON_POLICY = True`; one that may do without comparing the replies to a prompt says when it does by
+`compares_groups(config) -> bool`. `NEEDS_OPTION` names options that nothing reads unless another one is on. A loss is
+a *sum* over tokens; the learner divides once by the global weight. `DIALECTS` names the forms that other systems give
+to the same algorithm (`dialects`). Objectives of stored preferences are the files of `preferences/`. Files without
+`loss` are parts.
 """
 
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 
 AGGREGATION: Kind = "token_mean"
@@ -24,6 +24,10 @@ class Config:
 
     beta: float = 1.0
     max_weight: float = 20.0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, beta=ranges.ABOVE_0, max_weight=ranges.ABOVE_0)
 
 
 def advantages(rewards_G: Tensor, config: Config) -> Tensor:

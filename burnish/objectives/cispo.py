@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.dialects import Dialect
 from burnish.objectives.step import Step, over_spread, per_prompt
 
 AGGREGATION: Kind = "token_mean"
+NEEDS_OPTION = {"epsilon": ("divide_by_std", "divide_by_step_std")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,10 @@ class Config:
     divide_by_step_std: bool = False
     prompt_mean: bool = False
     ratio_to_sampler: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, ratio_min=ranges.SHARE, ratio_max=ranges.AT_LEAST_1, epsilon=ranges.ABOVE_0)
 
 
 DIALECTS = {
@@ -54,7 +59,7 @@ def advantages(rewards_G: Tensor, config: Config) -> Tensor:
 def over_step(step: Step, config: Config) -> Tensor:
     """Divide by the spread over the step, and weigh prompts alike, if asked to."""
     if config.divide_by_step_std:
-        step = step._replace(advantages_B=over_spread(step))
+        step = step._replace(advantages_B=over_spread(step, config.epsilon))
     return per_prompt(step) if config.prompt_mean else step.advantages_B
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.dialects import Dialect
 
@@ -25,6 +25,12 @@ class Config:
     clip_high: float = 0.28
     epsilon: float = 1e-6
     dual_clip: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(
+            self, clip_low=ranges.CLIP_LOW, clip_high=ranges.ABOVE_0, epsilon=ranges.ABOVE_0, dual_clip=ranges.ABOVE_1,
+        )  # fmt: skip
 
 
 DIALECTS = {

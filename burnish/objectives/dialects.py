@@ -6,7 +6,7 @@ source; a recipe names one as `objective = "cispo@trl"`, and its own options com
 what no configuration here can express, there is no dialect: docs/objectives.md says how it differs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -50,5 +50,19 @@ def choose(kind: str, name: str) -> Choice:
 
 
 def with_options(choice: Choice, options: Mapping[str, Any]) -> Choice:
-    """Put a recipe's own options on top; they have been checked."""
-    return choice._replace(config=replace(choice.config, **options))
+    """Put a recipe's own options on top; `ConfigError` for a number out of its range, and for what nothing reads."""
+    try:
+        config = replace(choice.config, **options)
+    except ValueError as error:
+        raise ConfigError(f"{_name(choice)}: {error}") from None
+    needs: Mapping[str, Sequence[str]] = getattr(choice.module, "NEEDS_OPTION", {})  # an optional name
+    for option in options.keys() & needs.keys():
+        switches = needs[option]
+        if not any(getattr(config, switch) for switch in switches):
+            off = f"{' and '.join(switches)} {'are' if switches[1:] else 'is'} false"
+            raise ConfigError(f"{_name(choice)}: nothing reads {option} while {off}; leave {option} out")
+    return choice._replace(config=config)
+
+
+def _name(choice: Choice) -> str:
+    return choice.module.__name__.rpartition(".")[2]

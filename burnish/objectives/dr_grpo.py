@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.dialects import Dialect
 
@@ -25,6 +25,10 @@ class Config:
     clip_low: float = 0.2
     clip_high: float = 0.2
     dual_clip: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, clip_low=ranges.CLIP_LOW, clip_high=ranges.ABOVE_0, dual_clip=ranges.ABOVE_1)
 
 
 DIALECTS = {

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.dialects import Dialect
 
 AGGREGATION: Kind = "seq_mean_token_mean"
+NEEDS_OPTION = {"epsilon": ("divide_by_std",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,12 @@ class Config:
     epsilon: float = 1e-6
     dual_clip: float = math.inf
     ratio_to_sampler: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(
+            self, clip_low=ranges.CLIP_LOW, clip_high=ranges.ABOVE_0, epsilon=ranges.ABOVE_0, dual_clip=ranges.ABOVE_1,
+        )  # fmt: skip
 
 
 DIALECTS = {

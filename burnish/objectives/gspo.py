@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.dialects import Dialect
 
@@ -23,6 +23,10 @@ class Config:
     clip_low: float = 3e-4
     clip_high: float = 4e-4
     epsilon: float = 1e-6
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, clip_low=ranges.CLIP_LOW, clip_high=ranges.ABOVE_0, epsilon=ranges.ABOVE_0)
 
 
 DIALECTS = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 
 AGGREGATION: Kind = "seq_mean_token_mean"
@@ -32,6 +32,10 @@ class Config:
     beta_value: float = 1.0
     beta_policy: float = 1.0
     ratio_to_sampler: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, beta_value=ranges.ABOVE_0, beta_policy=ranges.ABOVE_0)
 
 
 def advantages(rewards_G: Tensor, config: Config) -> Tensor:

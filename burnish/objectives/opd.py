@@ -10,7 +10,7 @@ Aggregation: `token_mean`. Not covered: the divergence over the whole vocabulary
 
 from dataclasses import dataclass
 
-from burnish.objectives import Loss, Streams, kl, ops
+from burnish.objectives import Loss, Streams, kl, ops, ranges
 from burnish.objectives.aggregation import Kind
 
 AGGREGATION: Kind = "token_mean"
@@ -21,6 +21,10 @@ class Config:
     """The bound on the ratio is that of truncated importance sampling."""
 
     ratio_max: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, ratio_max=ranges.AT_LEAST_1)
 
 
 def loss(s: Streams, config: Config) -> Loss:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 
 AGGREGATION: Kind = "token_mean"
@@ -28,6 +28,11 @@ class Config:
     value_coefficient: float = 1.0
     value_clip: float = math.inf
     dual_clip: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, clip=ranges.CLIP_LOW, dual_clip=ranges.ABOVE_1)
+        ranges.check(self, value_coefficient=ranges.ABOVE_0, value_clip=ranges.ABOVE_0)
 
 
 def loss(s: Streams, config: Config) -> Loss:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 
 AGGREGATION: Kind = "seq_mean_token_sum"
+ON_POLICY = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,15 @@ class Config:
     """The plain form has no baseline."""
 
     baseline: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number."""
+        ranges.check(self, baseline=ranges.ANY)
+
+
+def compares_groups(config: Config) -> bool:
+    """The baseline is a constant, so that a group whose members scored alike teaches too."""
+    return False
 
 
 def advantages(rewards_G: Tensor, config: Config) -> Tensor:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.dialects import Dialect
 from burnish.objectives.step import Step, whiten
@@ -27,6 +27,10 @@ class Config:
     clip_high: float = 0.2
     group_baseline: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, clip_low=ranges.CLIP_LOW, clip_high=ranges.ABOVE_0)
+
 
 DIALECTS = {
     "baseline": Dialect(
@@ -35,6 +39,11 @@ DIALECTS = {
         "verl, core_algos.compute_reinforce_plus_plus_baseline_outcome_advantage",
     ),
 }
+
+
+def compares_groups(config: Config) -> bool:
+    """The baseline is the step's mean, so that a group whose members scored alike teaches too."""
+    return config.group_baseline
 
 
 def advantages(rewards_G: Tensor, config: Config) -> Tensor:

@@ -14,6 +14,7 @@ from burnish.objectives import Loss, Streams, ops
 from burnish.objectives.aggregation import Kind
 
 AGGREGATION: Kind = "seq_mean_token_sum"
+ON_POLICY = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

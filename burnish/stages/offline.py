@@ -30,13 +30,11 @@ from burnish.stages import offline_data, training
 from burnish.stages.order import epochs
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_credit import Shaping, credit_step, sampled_logprobs
-from burnish.stages.rl_loss import advantages_of, load_group_objective
+from burnish.stages.rl_loss import advantages_of, compares_groups, is_on_policy, load_group_objective
 from burnish.stages.session import Session
 from burnish.stages.updates import Updates
 
 TRAINS = True
-
-_ON_POLICY = ("reinforce", "rloo")
 
 MakeBatch = Callable[[Sequence[Row]], Batch]
 
@@ -77,7 +75,7 @@ class Config(Updates):
         return self
 
     def _check_conflicts(self, choice: Choice) -> None:
-        if choice.module.__name__.rpartition(".")[2] in _ON_POLICY:
+        if is_on_policy(choice):
             raise ValueError(
                 f"objective {self.objective!r} takes replies to be of the policy that trains, and stored ones are not; "
                 "choose for example 'oapl', 'awr' or 'grpo@offline'"
@@ -99,7 +97,7 @@ class Config(Updates):
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train on what is stored; resumes after the last checkpoint."""
     choice = load_group_objective(config.objective, config.objective_options, stage="offline", instead="oapl")
-    stored = _stored(session, config)
+    stored = _stored(session, config, choice)
     rows = [*chain.from_iterable(credit_step(stored.groups, advantages_of(choice), choice, Shaping()))]
     batches = epochs(rows, config.num_epochs, config.batch_size, session.train_seed)
     make_batch, loss = _batch_maker(session.policy, config, choice), _composed(config, choice)
@@ -115,13 +113,15 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     return training.finish(session) | stored.counts._asdict()
 
 
-def _stored(session: Session, config: Config) -> offline_data.Stored:
+def _stored(session: Session, config: Config, choice: Choice) -> offline_data.Stored:
     place = Path(config.data) if config.data else session.folder.path
     paths = offline_data.files(place)
     offline_data.check_temperature(paths, config.temperature)
     offline_data.keep_or_compare(session.folder.path / f"{session.stage_name}.data.json", paths)
     vocabulary: int = session.loaded.model.config.get_text_config().vocab_size
-    stored = offline_data.read(paths, session.means.chat, vocabulary, session.held_out_prompts())
+    stored = offline_data.read(
+        paths, session.means.chat, vocabulary, session.held_out_prompts(), needs_signal=compares_groups(choice)
+    )
     told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in stored.counts._asdict().items())
     session.console.print(f"{session.stage_name}: {told}, prompts {len(stored.groups)}", style="dim")
     return stored

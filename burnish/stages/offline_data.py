@@ -2,10 +2,10 @@
 
 A group is all scored replies to one prompt, in whichever files and from whichever weights they are: each reply keeps
 the log-probabilities of the weights that drew it. Left out, and counted, are replies without a score, prompts that
-are held out here, and prompts whose replies scored alike, which teach nothing. A reply whose tokens do not read, by
-this run's tokenizer, as the text that was stored is of another vocabulary, and refused; so is one that was sampled
-at another temperature than the learner is told, where the run that it lies in says so.
-Not covered: files larger than memory.
+are held out here, and prompts whose replies scored alike, which teach nothing where they are compared. A reply whose
+tokens do not read, by this run's tokenizer, as the text that was stored is of another vocabulary, and refused; so is
+one that was sampled at another temperature than the learner is told, where the run that it lies in says so. Not
+covered: files larger than memory.
 """
 
 import hashlib
@@ -92,13 +92,15 @@ def keep_or_compare(record: Path, paths: Sequence[Path]) -> None:
         )
 
 
-def read(paths: Sequence[Path], chat: Chat, vocabulary: int, held_out: frozenset[str]) -> Stored:
-    """Read, check and group."""
+def read(
+    paths: Sequence[Path], chat: Chat, vocabulary: int, held_out: frozenset[str], *, needs_signal: bool = True
+) -> Stored:
+    """Read, check and group; groups of equal scores stay where nothing compares them."""
     members = [member for path in paths for member in _checked(path, chat, vocabulary)]
     scored = [m for m in members if m.verdict is not None and m.verdict.kind == "scored"]
     allowed = [m for m in scored if m.prompt_hash not in held_out]
     groups = [Group(key, "", tuple(of_prompt)) for key, of_prompt in sorted(_by_prompt(allowed).items())]
-    kept = [group for group in groups if group.has_signal]
+    kept = [group for group in groups if group.has_signal or not needs_signal]
     num_kept = sum(len(group.members) for group in kept)
     counts = Counts(
         replies_stored=len(members),

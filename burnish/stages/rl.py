@@ -34,6 +34,7 @@ from burnish.stages.rl_credit import ReferenceLogprobs, Shaping, credit_step
 from burnish.stages.rl_critic import Critic, PolicyAndCritic, Valued, new_critic, value_metrics
 from burnish.stages.rl_loss import (
     advantages_of,
+    compares_groups,
     compose,
     load_rollout_objective,
     multipliers_of,
@@ -107,7 +108,7 @@ def _plan(session: Session, config: Config) -> _Plan:
         seed=session.train_seed,
         group_size=config.group_size,
         params=SamplingParams(temperature=config.temperature, max_new_tokens=config.max_new_tokens or NO_LIMIT),
-        is_wanted=(lambda group: group.has_signal) if critic is None else (lambda group: bool(group.scored)),
+        is_wanted=(lambda group: group.has_signal) if compares_groups(choice) else (lambda group: bool(group.scored)),
     )
     return _Plan(
         collector=collector,
@@ -152,7 +153,7 @@ def _reference(policy: Policy, config: Config) -> ReferenceLogprobs | None:
 def _step(session: Session, config: Config, plan: _Plan, step: int) -> dict[str, float]:
     """One step; returns the mean reward of each domain that was trained on, empty if there was no signal."""
     started = time.monotonic()
-    factor = 1.0 if plan.critic else config.max_draws_factor
+    factor = config.max_draws_factor if compares_groups(plan.choice) else 1.0
     max_draws = round(config.prompts_per_step * factor)
     first_draw = session.ledger.num_groups_before(session.position, step)
     rollouts = plan.collector.collect(step, first_draw, num_prompts=config.prompts_per_step, max_draws=max_draws)
@@ -174,7 +175,7 @@ def _train(session: Session, config: Config, plan: _Plan, step: int, rollouts: S
     policy = session.policy
     invariants.check_groups(
         rollouts.kept, version=policy.version, max_staleness=0, stop_ids=session.means.chat.stop_ids,
-        num_needed=1 if plan.critic else 2,
+        num_needed=2 if compares_groups(plan.choice) else 1,
     )  # fmt: skip
     rate = config.rate(step, config.num_steps)
     parts = _parts(session.policy, config, plan, rollouts.kept)

@@ -12,7 +12,9 @@ from burnish.objectives.kl import PenaltyKind
 from burnish.stages.rl_critic import CriticConfig
 from burnish.stages.rl_loss import (
     Correction,
+    compares_groups,
     is_linear,
+    is_on_policy,
     load_rollout_objective,
     multipliers_of,
     needs_values,
@@ -27,7 +29,7 @@ class Config(Updates):
     num_steps: int = Field(ge=1)
     prompts_per_step: int = Field(8, ge=1)
     group_size: int = Field(8, ge=1)
-    """Replies to a prompt; 1 is enough for `ppo` alone."""
+    """Replies to a prompt; 1 is enough where they are not compared (`ppo`, `reinforce`, `reinforce_pp`)."""
     updates_per_step: int = Field(1, ge=1)
     """A step's groups are split into that many updates; from the second on, the ratio moves and clips."""
     max_draws_factor: float = Field(2.0, ge=1)
@@ -74,8 +76,9 @@ class Config(Updates):
         self._check_conflicts(choice)
         if needs_values(choice):
             self._check_values()
-        else:
-            self._check_groups()
+        elif self.critic is not None:
+            raise ValueError(f"objective {self.objective!r} has no value model; leave critic out, or take 'ppo'")
+        self._check_groups(choice)
         return self
 
     def _check_conflicts(self, choice: Choice) -> None:
@@ -103,27 +106,30 @@ class Config(Updates):
                 f"objective {self.objective!r} averages over prompts, which weighs tokens for 'token_mean'; leave out "
                 f"aggregation {self.aggregation!r}, or set objective_options.prompt_mean to false"
             )
+        if is_on_policy(choice) and self.updates_per_step > 1:
+            raise ValueError(
+                f"objective {self.objective!r} has no ratio, so that from the second update of a step on its replies "
+                "would be of other weights; set updates_per_step to 1, or take 'reinforce_pp' or 'grpo', which have one"
+            )
         unread = sorted({"kl_in", "kl_kind"} & self.model_fields_set)
         if unread and not self.kl_coefficient:
             raise ValueError(f"{' and '.join(unread)} without kl_coefficient does nothing; set that above 0")
         if self.kl_in == "reward" and "kl_kind" in self.model_fields_set:
             raise ValueError("kl_in 'reward' is always k1; leave kl_kind out, or set kl_in to 'loss'")
 
-    def _check_groups(self) -> None:
-        if self.group_size < 2:
+    def _check_groups(self, choice: Choice) -> None:
+        if compares_groups(choice) and self.group_size < 2:
             raise ValueError(
                 f"objective {self.objective!r} compares the replies to a prompt; set group_size to at least 2, or take "
-                "objective 'ppo', which has a value model instead"
+                "objective 'reinforce_pp', or 'ppo', which has a value model"
             )
-        if self.critic is not None:
-            raise ValueError(f"objective {self.objective!r} has no value model; leave critic out, or take 'ppo'")
+        if not compares_groups(choice) and "max_draws_factor" in self.model_fields_set:
+            raise ValueError(
+                f"objective {self.objective!r} compares no group, so groups that scored alike train and are not drawn "
+                "again; leave max_draws_factor out"
+            )
 
     def _check_values(self) -> None:
-        if "max_draws_factor" in self.model_fields_set:
-            raise ValueError(
-                "objective 'ppo' compares no group, so groups that scored alike train and are not drawn again; "
-                "leave max_draws_factor out"
-            )
         if "value_coefficient" in self.objective_options:
             raise ValueError(
                 "objective_options: the value model has weights and a rate of its own, which value_coefficient would "

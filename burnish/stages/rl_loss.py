@@ -78,6 +78,18 @@ def is_linear(choice: Choice) -> bool:
     return getattr(choice.module, "LINEAR_IN_ADVANTAGES", True)  # only files where it is not say so
 
 
+def is_on_policy(choice: Choice) -> bool:
+    """Whether the loss has no ratio, so that replies must be of the weights that train."""
+    return getattr(choice.module, "ON_POLICY", False)  # only files where it is so say it
+
+
+def compares_groups(choice: Choice) -> bool:
+    """Whether advantages are differences between the replies to a prompt, so that equal scores teach nothing."""
+    if needs_values(choice):
+        return False
+    return not hasattr(choice.module, "compares_groups") or choice.module.compares_groups(choice.config)
+
+
 def advantages_of(choice: Choice) -> Advantages:
     """The objective's advantages as a function of a group's rewards; the rewards, where a value model makes them."""
     if needs_values(choice):
@@ -92,7 +104,21 @@ def multipliers_of(name: Correction, options: Mapping[str, float]) -> Multiplier
     for key in options:
         if key not in known:
             raise ConfigError(f"correction {name!r} has no option {key!r}; it has: {', '.join(known) or 'none'}")
-    return None if function is None else partial(function, **options)
+    if function is None:
+        return None
+    _check_bounds(name, {key: options.get(key, inspect.signature(function).parameters[key].default) for key in known})
+    return partial(function, **options)
+
+
+def _check_bounds(name: Correction, bounds: Mapping[str, float]) -> None:
+    """A ratio is 1 on policy: a cap below it, or a band without it, would change tokens that need no correction."""
+    low, high, cap = bounds.get("low", 0.0), bounds.get("high", math.inf), bounds.get("cap", math.inf)
+    if not (0 <= low < 1 < high and cap >= 1):
+        told = ", ".join(f"{key} = {value:g}" for key, value in bounds.items())
+        raise ConfigError(
+            f"correction {name!r}: a ratio of 1 needs no correction, so low is at least 0 and below 1, high above 1, "
+            f"cap at least 1; got {told}"
+        )
 
 
 def compose(

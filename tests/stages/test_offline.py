@@ -60,6 +60,15 @@ def test_what_has_no_score_and_what_is_held_out_never_trains(tmp_path: Path) -> 
     assert found.counts == offline_data.Counts(5, 1, 2, 0, 2)
 
 
+def test_replies_that_scored_alike_stay_where_nothing_compares_them(tmp_path: Path) -> None:
+    alike = [trajectory("2+2=", "4", 1.0), trajectory("2+2=", "four", 1.0, member=1)]
+    found = offline_data.read(
+        [stored(tmp_path, GOOD, *alike)], tiny_chat(), VOCABULARY, frozenset(), needs_signal=False
+    )
+    assert sorted(len(group.members) for group in found.groups) == [1, 2]
+    assert found.counts == offline_data.Counts(3, 0, 0, 0, 3)
+
+
 def test_nothing_to_learn_is_an_error_that_counts_why(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nothing to learn from the 2 stored replies \(2 stored, 0 without score"):
         read([stored(tmp_path, GOOD, replace(GOOD, member=1))])

@@ -12,7 +12,7 @@ from burnish.learner.packing import Row
 from burnish.rollout.groups import Group
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_credit import Shaping, credit_step
-from burnish.stages.rl_loss import advantages_of, load_group_objective, multipliers_of
+from burnish.stages.rl_loss import advantages_of, compares_groups, load_group_objective, multipliers_of
 
 
 def member(group: str, number: int, score: float, num_tokens: int, stop: StopReason = "eos") -> Trajectory:
@@ -109,6 +109,11 @@ def test_rows_keep_all_but_their_advantage_through_the_whole_step() -> None:
             {"correction": "tis", "correction_options": {"low": 0.1}},
             "correction 'tis' has no option 'low'; it has: cap",
         ),
+        ({"objective": "rloo", "updates_per_step": 2}, "'rloo' has no ratio.*set updates_per_step to 1"),
+        ({"objective": "reinforce", "updates_per_step": 2}, "'reinforce' has no ratio"),
+        ({"objective": "reinforce", "max_draws_factor": 2.0}, "'reinforce' compares no group"),
+        ({"objective": "reinforce_pp@baseline", "group_size": 1}, "compares the replies to a prompt"),
+        ({"correction": "icepop", "correction_options": {"low": 1.5}}, "a ratio of 1 needs no correction"),
         ({"aggregation": "pair_mean"}, "'pair_mean' is of pairs"),
         ({"objective": "opd"}, "'opd' has no advantages of groups"),
         ({"objective": "cispo@slime"}, "'cispo' has no dialect 'slime'"),
@@ -117,6 +122,23 @@ def test_rows_keep_all_but_their_advantage_through_the_whole_step() -> None:
 def test_options_that_contradict_each_other_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         validate(Config, {"num_steps": 1, **options}, "stage 'rl'")
+
+
+def test_only_what_compares_a_group_needs_one() -> None:
+    for objective, expected in [("reinforce", False), ("reinforce_pp", False), ("reinforce_pp@baseline", True)]:
+        assert compares_groups(load_group_objective(objective, {})) == expected
+    assert Config(num_steps=1, objective="reinforce_pp", group_size=1, updates_per_step=2)
+
+
+def test_a_group_that_scored_alike_teaches_where_the_step_is_the_baseline() -> None:
+    groups = [
+        Group("a", "s", (member("a", 0, 1.0, 2), member("a", 1, 1.0, 2))),
+        Group("b", "s", (member("b", 0, 0, 4),)),
+    ]
+    choice = load_group_objective("reinforce_pp", {})
+    alike, others = credit_step(groups, advantages_of(choice), choice, Shaping())
+    spread = (8 / 7 * 0.25) ** 0.5  # of four tokens of 1 and four of 0, unbiased
+    assert [row.advantage for row in [*alike, *others]] == pytest.approx([0.5 / spread] * 2 + [-0.5 / spread])
 
 
 def test_the_correction_follows_the_objective_unless_it_is_named() -> None:

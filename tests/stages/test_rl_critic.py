@@ -116,7 +116,7 @@ def test_explained_variance_is_one_less_the_share_that_values_miss() -> None:
         (["objective=ppo", "critic={num_warmup_steps=40}"], "leaves the policy no step of num_steps"),
         (["objective=ppo", "objective_options={divide_by_std=true}"], "no option 'divide_by_std'"),
         (["objective=dapo", "critic={lam=0.9}"], "'dapo' has no value model; leave critic out, or take 'ppo'"),
-        (["objective=dapo", "group_size=1"], "set group_size to at least 2, or take objective 'ppo'"),
+        (["objective=dapo", "group_size=1"], "set group_size to at least 2, or take objective 'reinforce_pp'"),
         (["objective=opd"], "'opd' has no advantages of groups"),
     ],
 )

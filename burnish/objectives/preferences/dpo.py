@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from burnish.objectives import Loss, Streams, pairs
+from burnish.objectives import Loss, Streams, pairs, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.dialects import Dialect
 from burnish.objectives.preferences import Labels
@@ -31,6 +31,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Refuse shares that say nothing."""
+        ranges.check(self, beta=ranges.ABOVE_0)
         if not 0 <= self.label_smoothing < (0.5 if self.debias else 1):
             limit = "below 0.5 (labels that say something) with debias" if self.debias else "at least 0 and below 1"
             raise ValueError(f"label_smoothing is {limit}; got {self.label_smoothing}")

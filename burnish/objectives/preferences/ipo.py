@@ -8,7 +8,7 @@ Aggregation: `pair_mean`.
 
 from dataclasses import dataclass
 
-from burnish.objectives import Loss, Streams, pairs
+from burnish.objectives import Loss, Streams, pairs, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.dialects import Dialect
 from burnish.objectives.preferences import Labels
@@ -24,6 +24,10 @@ class Config:
 
     beta: float = 0.1
     length_normalised: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, beta=ranges.ABOVE_0)
 
 
 DIALECTS = {

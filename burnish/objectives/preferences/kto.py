@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from burnish.objectives import Loss, Streams, ops
+from burnish.objectives import Loss, Streams, ops, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.preferences import Labels
 
@@ -29,6 +29,11 @@ class Config:
     desirable_weight: float = 1.0
     undesirable_weight: float = 1.0
     z0: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, beta=ranges.ABOVE_0, z0=ranges.AT_LEAST_0)
+        ranges.check(self, desirable_weight=ranges.ABOVE_0, undesirable_weight=ranges.ABOVE_0)
 
 
 def reference_point(log_ratios_B: Tensor) -> float:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from burnish.objectives import Loss, Streams, pairs
+from burnish.objectives import Loss, Streams, pairs, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.pairs import Pair
 from burnish.objectives.preferences import Labels
@@ -27,6 +27,10 @@ class Config:
     """The paper's weight of the odds-ratio term (its lambda)."""
 
     odds_weight: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, odds_weight=ranges.ABOVE_0)
 
 
 def odds_ratio_term(mean_logprobs: Pair) -> Tensor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch.nn.functional import logsigmoid
 
-from burnish.objectives import Loss, Streams, pairs
+from burnish.objectives import Loss, Streams, pairs, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.preferences import Labels
 
@@ -23,6 +23,10 @@ class Config:
 
     beta: float = 2.0
     gamma: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, beta=ranges.ABOVE_0, gamma=ranges.AT_LEAST_0)
 
 
 def loss(s: Streams, config: Config) -> Loss:

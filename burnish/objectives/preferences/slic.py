@@ -9,7 +9,7 @@ Aggregation: `pair_mean`.
 
 from dataclasses import dataclass
 
-from burnish.objectives import Loss, Streams, pairs
+from burnish.objectives import Loss, Streams, pairs, ranges
 from burnish.objectives.aggregation import Kind
 from burnish.objectives.dialects import Dialect
 from burnish.objectives.preferences import Labels
@@ -27,6 +27,10 @@ class Config:
     beta: float = 1.0
     imitation_weight: float = 0.1
     against_reference: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        ranges.check(self, delta=ranges.ABOVE_0, beta=ranges.ABOVE_0, imitation_weight=ranges.AT_LEAST_0)
 
 
 DIALECTS = {
