@@ -59,7 +59,7 @@ def test_an_edit_that_made_it_worse_counts_as_undone_only_if_it_was() -> None:
 
 
 def test_every_habit_without_the_outcome_is_worth_less_than_the_outcome_without_any() -> None:
-    """A farmer that shows each habit in every order, many times over, never earns a tenth of what a plain solver does."""
+    """A farmer that shows each habit, in every order and many times over, earns no tenth of what a solver does."""
     solver = judge([EDIT, SUBMIT], FAULT, 1.0)
     deeds = [RUN, LOOK, EDIT, at(0, EDIT, kind="undo"), CHECK]
     farmed = max(
