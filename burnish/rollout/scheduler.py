@@ -419,10 +419,19 @@ class Scheduler:
         group.num_open += (phase in OPEN) - (before in OPEN)
         change = (phase in IN_FLIGHT) - (before in IN_FLIGHT)
         if change:
-            domain = group.prompt.domain
-            self._account(domain).in_flight += change
-            if change < 0 and (parked := self._parked.get(domain)):
-                heapq.heappush(self._begun, heapq.heappop(parked))
+            self._account(group.prompt.domain).in_flight += change
+        if self._parked and (change < 0 or phase == "cut"):
+            self._unpark(group.prompt.domain)
+
+    def _unpark(self, domain: str) -> None:
+        """A place of the domain is free: let the next that waited for it try again."""
+        parked = self._parked.get(domain, [])
+        while parked:
+            entry = heapq.heappop(parked)
+            group = self._groups.get(entry[5])
+            if group is not None and group.number == entry[2] and self._is_startable(group, entry[3], entry[4]):
+                heapq.heappush(self._begun, entry)
+                return
 
     # Ends of members and groups
 

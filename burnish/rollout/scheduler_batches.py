@@ -104,15 +104,17 @@ class BatchQueue:
             return False
         if self._config.overdue == "restart":
             return not any(self._is_due(group, version) and not group.is_ready for group in self._restarted.values())
-        return self.rest_is_in_time(version)
+        return self._config.batch_order == "admission" or self.rest_is_in_time(version)
 
     def _is_due(self, group: Group, version: int) -> bool:
         return group.version is not None and group.version + self._config.max_staleness <= version
 
     def rest_is_in_time(self, version: int) -> bool:
         """Whether what batch `version` leaves over can still train in time, where that is waited for."""
-        if self._config.batch_order != "due" or self._config.overdue != "wait":
+        if self._config.overdue != "wait":
             return True
+        if self._config.batch_order == "admission":
+            return self._places_are_in_time(version)
         size, num_begun, num_ready = self._config.batch_groups, 0, 0
         for begun in sorted(self._began):
             num_begun += self._began[begun]
@@ -121,6 +123,14 @@ class BatchQueue:
             if num_begun - min(size, num_ready) > room:
                 return False
         return True
+
+    def _places_are_in_time(self, version: int) -> bool:
+        """In order of admission, the n-th group from now on trains in n / B batches."""
+        size, groups = self._config.batch_groups, list(self._live.values())
+        return not any(
+            group.version is not None and place >= size * (group.version + self._config.max_staleness - version)
+            for place, group in enumerate(groups[min(size, self._num_front) :])
+        )
 
     def take(self) -> list[Group]:
         """Remove and return the next batch: full, or all that is ready (in order)."""
