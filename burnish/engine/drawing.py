@@ -97,7 +97,7 @@ def _draw_kind(logits_M_V: Tensor, params: SamplingParams, rows: Sequence[Row]) 
     for row, token_id, logprob, beside in zip(
         rows, drawn.token_ids_B.tolist(), drawn.logprobs_B.tolist(), tops, strict=True
     ):
-        if row.shaper is not None:
+        if row.shaper is not None and math.isfinite(logprob):  # else it was not drawn, and the sample fails
             row.shaper.accept(token_id)
         yield Drawn(token_id, logprob, beside)
 

@@ -68,6 +68,7 @@ class LocalEngine:
     ) -> None:
         self._version, self._max_waiting = version, config.max_waiting
         self._adapters: set[str] = set()
+        self._is_sampling = False
         self._context: int | None = model.config.to_dict().get("max_position_embeddings")
         self._vocabulary = Vocabulary(chat, len(head_of(model).weight_V_D))
         self._steps, depends_on_cuts = _open_path(model, config)
@@ -96,10 +97,12 @@ class LocalEngine:
         """See `Engine`."""
         for request in requests:
             self._check(request)
+        self._refuse_while_sampling("sample")
         if not self._scheduler.is_idle:
             raise ConfigError("the engine is in live use; finish or cancel what was submitted before `sample`")
         self._scheduler.take_over()
         index_of = {self._scheduler.submit(request): index for index, request in enumerate(requests)}
+        self._is_sampling = True
         try:
             while not self._scheduler.is_idle:
                 for event in self._scheduler.step():
@@ -111,9 +114,11 @@ class LocalEngine:
             for number in index_of:
                 self._scheduler.cancel(number)
             self._scheduler.forget()
+            self._is_sampling = False
 
     def submit(self, request: Request) -> int:
         """See `LiveEngine`."""
+        self._refuse_while_sampling("submit")
         self._check(request)
         if self.num_waiting >= self._max_waiting:
             raise QueueFull(
@@ -131,11 +136,17 @@ class LocalEngine:
 
     def cancel(self, number: int) -> None:
         """See `LiveEngine`."""
+        self._refuse_while_sampling("cancel")
         self._scheduler.cancel(number)
 
     def step(self) -> list[Event]:
         """See `LiveEngine`."""
+        self._refuse_while_sampling("step")
         return self._scheduler.step()
+
+    def _refuse_while_sampling(self, verb: str) -> None:
+        if self._is_sampling:
+            raise ConfigError(f"`{verb}` while `sample` is under way: take its last sample, or close it, before that")
 
     def _check(self, request: Request) -> None:
         """`ConfigError` if a request can never be sampled."""

@@ -5,7 +5,6 @@ Order: repetition penalty, presence and frequency penalties, logit bias, allowed
 renormalised rest). An option that would do nothing is refused, so that a recipe says what happens.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -16,6 +15,8 @@ ConstraintKind = Literal["json_schema", "regex", "grammar"]
 
 MOST_TOP_LOGPROBS = 20
 _LEAST_TEMPERATURE = 1e-3  # below it, logits divided by it overflow; the draw is greedy long before
+_LEAST_TOP_P = 1e-6  # it is compared in float32, where a number far below counts as 0
+_MOST = 1e9  # in float32, sums over a sample of numbers up to it stay finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,22 +82,24 @@ class SamplingParams:
 
 def _out_of_range(p: SamplingParams) -> Iterator[str]:
     ranges = [
-        (p.temperature == 0 or _LEAST_TEMPERATURE <= p.temperature < math.inf, "temperature", p.temperature,
-         f"0 (greedy), or {_LEAST_TEMPERATURE} or more"),
-        (0 < p.top_p <= 1, "top_p", p.top_p, "above 0 and at most 1 (1 is off)"),
+        (p.temperature == 0 or _LEAST_TEMPERATURE <= p.temperature <= _MOST, "temperature", p.temperature,
+         f"0 (greedy), or {_LEAST_TEMPERATURE} to {_MOST:g}"),
+        (_LEAST_TOP_P <= p.top_p <= 1, "top_p", p.top_p,
+         f"{_LEAST_TOP_P} to 1 (1 is off); for the most probable token say temperature 0"),
         (p.top_k >= 0, "top_k", p.top_k, "0 (off) or more"),
         (0 <= p.min_p <= 1, "min_p", p.min_p, "between 0 (off) and 1"),
         (p.max_new_tokens >= 1, "max_new_tokens", p.max_new_tokens, "1 or more"),
         (all(p.stop), "stop", p.stop, "strings that are not empty"),
         (0 <= p.top_logprobs <= MOST_TOP_LOGPROBS, "top_logprobs", p.top_logprobs, f"0 to {MOST_TOP_LOGPROBS}"),
-        (1 <= p.repetition_penalty < math.inf, "repetition_penalty", p.repetition_penalty,
-         "1 (off) or more; what rewards tokens is a positive logit_bias"),
-        (0 <= p.presence_penalty < math.inf, "presence_penalty", p.presence_penalty,
-         "0 (off) or more; what rewards tokens is a positive logit_bias"),
-        (0 <= p.frequency_penalty < math.inf, "frequency_penalty", p.frequency_penalty,
-         "0 (off) or more; what rewards tokens is a positive logit_bias"),
-        (all(math.isfinite(bias) for _, bias in p.logit_bias), "logit_bias", p.logit_bias,
-         "finite numbers; to ban tokens, list the others in allowed_tokens, or give them a bias of -1e9"),
+        (1 <= p.repetition_penalty <= _MOST, "repetition_penalty", p.repetition_penalty,
+         f"1 (off) to {_MOST:g}; what rewards tokens is a positive logit_bias"),
+        (0 <= p.presence_penalty <= _MOST, "presence_penalty", p.presence_penalty,
+         f"0 (off) to {_MOST:g}; what rewards tokens is a positive logit_bias"),
+        (0 <= p.frequency_penalty <= _MOST, "frequency_penalty", p.frequency_penalty,
+         f"0 (off) to {_MOST:g}; what rewards tokens is a positive logit_bias"),
+        (all(abs(bias) <= _MOST for _, bias in p.logit_bias), "logit_bias", p.logit_bias,
+         f"numbers from -{_MOST:g} to {_MOST:g}; to ban tokens, list the others in allowed_tokens, or give them "
+         "a bias of -1e9"),
         (len({token_id for token_id, _ in p.logit_bias}) == len(p.logit_bias), "logit_bias", p.logit_bias,
          "one bias a token"),
         (p.allowed_tokens is None or len(p.allowed_tokens) > 0, "allowed_tokens", "an empty set",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from burnish.core.errors import BurnishError
+from burnish.core.errors import BurnishError, ConfigError
 from burnish.core.types import Completion
 from burnish.engine.params import SamplingParams
 
@@ -23,6 +23,10 @@ class Request:
     params: SamplingParams = field(default_factory=SamplingParams)
     prompt_logprobs: bool = False
     adapter: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_samples < 1:
+            raise ConfigError(f"a request asks for {self.num_samples} samples; num_samples is 1 or more")
 
 
 class Sampled(NamedTuple):

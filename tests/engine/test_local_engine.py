@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 from burnish.core.errors import ConfigError, InvariantError
 from burnish.core.types import Completion
 from burnish.engine.local import LocalEngine, open_engine
+from burnish.engine.params import Constraint
 from burnish.engine.types import Finished, QueueFull, Request, Sampled, SamplingParams
 from burnish.models.tiny import tiny_tokenizer
 from tests.fakes import ARCHITECTURES, plain_copy, random_model, tiny_chat, tiny_loaded
@@ -226,7 +227,16 @@ def test_a_prompt_of_tokens_that_the_model_has_not_is_refused(token_id: int):
 
 
 @pytest.mark.parametrize(
-    "params", [GREEDY, SamplingParams(), SamplingParams(top_p=0.9), SamplingParams(top_logprobs=2)]
+    "params",
+    [
+        GREEDY,
+        SamplingParams(),
+        SamplingParams(top_p=0.9),
+        SamplingParams(top_logprobs=2),
+        SamplingParams(constraint=Constraint(kind="regex", source="[a-z]+")),
+        SamplingParams(frequency_penalty=1),
+        SamplingParams(allowed_tokens=frozenset({3, 4})),
+    ],
 )
 @pytest.mark.parametrize("path", ["torch", "auto"])
 def test_a_model_whose_logits_are_no_numbers_is_an_error_and_no_sample(path: str, params: SamplingParams):
@@ -341,6 +351,20 @@ def test_a_full_queue_refuses_and_live_use_excludes_sampling_all():
     engine.cancel(number)
     assert engine.step() == []
     assert len(list(engine.sample([request]))) == 1
+
+
+def test_live_use_while_all_are_sampled_is_refused_and_loses_nothing():
+    engine = _engine(tiny_loaded().model)
+    request = Request(prompt_ids=(1, 2), seed=0, num_samples=3, params=SamplingParams(max_new_tokens=2))
+    samples = engine.sample([request])
+    first = next(samples)
+    for verb in (lambda: engine.submit(request), engine.step, lambda: engine.cancel(1)):
+        with pytest.raises(ConfigError, match="while `sample` is under way"):
+            verb()
+    with pytest.raises(ConfigError, match="`sample` while `sample` is under way"):
+        next(engine.sample([request]))
+    assert len([first, *samples]) == 3
+    engine.submit(request)
 
 
 def test_sampling_that_is_given_up_leaves_nothing_behind():

@@ -7,7 +7,7 @@ import pytest
 
 from burnish.core.errors import ConfigError
 from burnish.engine.params import Constraint
-from burnish.engine.types import SamplingParams
+from burnish.engine.types import Request, SamplingParams
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,13 @@ from burnish.engine.types import SamplingParams
         ({"temperature": -1.0}, "temperature is -1.0, expected 0"),
         ({"temperature": 1e-9}, r"temperature is 1e-09, expected 0 \(greedy\)"),
         ({"temperature": float("nan")}, "temperature is nan"),
-        ({"top_p": 0.0}, "top_p is 0.0, expected above 0"),
+        ({"temperature": 3.5e38}, r"temperature is 3.5e\+38, expected 0 \(greedy\), or 0.001 to 1e\+09"),
+        ({"top_p": 0.0}, "top_p is 0.0, expected 1e-06 to 1"),
+        ({"top_p": 1e-50}, "top_p is 1e-50, expected 1e-06 to 1"),
+        ({"repetition_penalty": 1e39}, r"repetition_penalty is 1e\+39, expected 1 \(off\) to 1e\+09"),
+        ({"presence_penalty": 1e39}, r"presence_penalty is 1e\+39, expected 0 \(off\) to 1e\+09"),
+        ({"frequency_penalty": 1e39}, r"frequency_penalty is 1e\+39, expected 0 \(off\) to 1e\+09"),
+        ({"logit_bias": ((3, 1e39),)}, r"logit_bias is .*, expected numbers from -1e\+09 to 1e\+09"),
         ({"top_k": -1}, "top_k is -1"),
         ({"min_p": 1.5}, "min_p is 1.5"),
         ({"max_new_tokens": 0}, "max_new_tokens is 0"),
@@ -37,6 +43,11 @@ from burnish.engine.types import SamplingParams
 def test_options_that_cannot_be_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         SamplingParams(**options)
+
+
+def test_a_request_for_no_samples_is_refused():
+    with pytest.raises(ConfigError, match="asks for 0 samples; num_samples is 1 or more"):
+        Request(prompt_ids=(1,), seed=0, num_samples=0)
 
 
 def test_all_faults_are_named_at_once():
