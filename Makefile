@@ -60,8 +60,14 @@ $(VLLM_VENV)/installed: Makefile
 test-vllm: $(VENV)/installed $(VLLM_VENV)/installed ## Run the engine's contract against a real vLLM (3.5 GB)
 	BURNISH_VLLM_PYTHON=$(abspath $(VLLM_VENV))/bin/python $(BIN)/python -m pytest -q -m slow tests/engine/backends
 
-bench: install ## Run every benchmark in bench/
-	@for script in $(sort $(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python "$$script"; done
+# What takes long when whole runs with a share of its work; bench/README.md has the commands for all of it.
+QUICK_BENCHES := sampling continuous grpo_step learner
+OTHER_BENCHES := $(filter-out $(QUICK_BENCHES) native_steps time_to_reward,$(basename $(notdir $(sort $(wildcard bench/*.py)))))
+
+bench: install ## Run every benchmark in bench/ but time_to_reward, with a share of the long ones
+	@for name in $(QUICK_BENCHES); do echo "== bench.$$name --quick"; $(BIN)/python -m bench.$$name --quick; done
+	@echo "== bench.native_steps --no-transformers"; $(BIN)/python -m bench.native_steps --no-transformers
+	@for name in $(OTHER_BENCHES); do echo "== bench.$$name"; $(BIN)/python -m bench.$$name; done
 
 lint: install
 	$(BIN)/ruff check .
