@@ -29,6 +29,7 @@ WANTED: Final = frozenset({"memory", "pids", "cpuacct"})
 OUR_NAME: Final = re.compile(r"burnish-(\d+)-(\d+)-\d+")
 DYING_S: Final = 5.0
 UNLIMITED: Final = 1 << 62
+FEWEST_MOST_PIDS: Final = 1 << 15  # a kernel built small has no more, and refuses a larger limit
 KILL_SINCE: Final = (5, 14)
 LOOK_EVERY_S: Final = 0.005
 
@@ -105,7 +106,7 @@ class Group:
             for name in reversed(names) if is_raised else names:
                 self._set("memory", name, 0 if name == "memory.swap.max" else memory_bytes)
         if "pids" in self._able:
-            self._set("pids", "pids.max", num_processes)
+            self._set("pids", "pids.max", min(num_processes, FEWEST_MOST_PIDS))
 
     def num_memory_kills(self) -> int:
         """How many processes the kernel has killed here for want of memory."""

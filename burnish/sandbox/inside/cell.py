@@ -29,7 +29,7 @@ import struct
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal, NamedTuple, NoReturn
 
-from burnish.sandbox.inside import kernel, landlock, program, seccomp
+from burnish.sandbox.inside import kernel, landlock, program, rlimits, seccomp
 
 ANSWER_FD: Final = 3
 JOB_UID: Final = 1000  # as seen within a user namespace
@@ -166,7 +166,7 @@ def _limit(order: Order) -> None:
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_SIGPENDING, 256),
     ):
-        resource.setrlimit(name, (value, value))
+        rlimits.lower(name, value, value)
 
 
 def _read_payload(source: BinaryIO) -> Payload:
@@ -209,9 +209,9 @@ def _become_program(order: Order, link: socket.socket, marks: mmap.mmap, alarm: 
     os.environ["BURNISH_ANSWER_FD"] = str(ANSWER_FD)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
     grown = (order.memory_mb << 20) + _address_space()
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (grown, grown))
-    resource.setrlimit(resource.RLIMIT_DATA, (grown, grown))
+    rlimits.lower(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)
+    rlimits.lower(resource.RLIMIT_AS, grown, grown)
+    rlimits.lower(resource.RLIMIT_DATA, grown, grown)
     marks[1] = 1
     program.run(payload.source, lambda: marks.__setitem__(0, 1))
 

@@ -5,7 +5,7 @@ import resource
 import sys
 from typing import NoReturn
 
-from burnish.sandbox.inside import program
+from burnish.sandbox.inside import program, rlimits
 
 
 def main() -> NoReturn:
@@ -20,6 +20,6 @@ def main() -> NoReturn:
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_AS, int(memory_mb) << 20, int(memory_mb) << 20),
     ):
-        resource.setrlimit(name, (soft, hard))
+        rlimits.lower(name, soft, hard)
     sys.path[0] = ""
     program.run(source, lambda: None)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from burnish.sandbox.inside import kernel, layers, mounts, seccomp
+from burnish.sandbox.inside import kernel, layers, mounts, rlimits, seccomp
 
 ROOM_UID: Final = 1000
 NEW_ROOM: Final = (
@@ -213,7 +213,7 @@ class Launch:
     argv: Sequence[str]
     cwd: str
     env: dict[str, str]
-    cpu_s: float | None
+    cpu_s: float
     fds: Sequence[int]
     terminal: int | None = None
 
@@ -259,7 +259,7 @@ def _become_program(room: Room, order: Launch, seccomp_filter: seccomp.Program) 
 
 def _limit(room: Room, order: Launch) -> None:
     limits = room.limits
-    cpu_s = resource.RLIM_INFINITY if order.cpu_s is None else max(1, math.ceil(order.cpu_s))
+    cpu_s = max(1, math.ceil(order.cpu_s))
     for name, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_FSIZE, limits.disk_mb << 20, limits.disk_mb << 20),
@@ -269,9 +269,9 @@ def _limit(room: Room, order: Launch) -> None:
         (resource.RLIMIT_MEMLOCK, 0, 0),
         (resource.RLIMIT_MSGQUEUE, 0, 0),
         (resource.RLIMIT_SIGPENDING, 256, 256),
-        (resource.RLIMIT_CPU, cpu_s, cpu_s if order.cpu_s is None else cpu_s + 1),
+        (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),
     ):
-        resource.setrlimit(name, (soft, hard))
+        rlimits.lower(name, soft, hard)
 
 
 def _arrange(order: Launch) -> None:
