@@ -6,7 +6,8 @@ copied to be read. A block moves when its number of readers passes a power of tw
 decodes from: kept prefixes, and prompts under way.
 
 Covered: layers of different shapes, any device. Memory: a shelf grows by a quarter beyond what it needs, and has room
-for at most twice as much (and 8 blocks); the rest is given back.
+for at most twice as much (and 8 blocks); the rest is given back. Each layer has tensors of its own, so that a shelf
+that grows holds no more than one of them twice.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,21 +51,19 @@ class _Shelf:
 
     def __init__(self, shapes: Mapping[int, LayerShape], dtype: torch.dtype, device: torch.device) -> None:
         self._dtype, self._device = dtype, device
-        kinds = list(dict.fromkeys(shapes.values()))
-        self._kind_of = {layer: kinds.index(shape) for layer, shape in shapes.items()}
-        self._index_of = {
-            layer: [other for other in shapes if shapes[other] == shape].index(layer) for layer, shape in shapes.items()
+        self._sizes = {
+            (layer, part): (shape.num_kv, BLOCK, width)
+            for layer, shape in shapes.items()
+            for part, width in enumerate((shape.key_width, shape.value_width))
         }
-        self._sizes = [(sum(shape == kind for shape in shapes.values()), kind) for kind in kinds]
+        self.num_rooms = 0  # for so many places there are tensors
         self.blocks: list[Block | None] = []
         self.holes: list[int] = []
-        self.keys: list[Tensor] = []
-        self.values: list[Tensor] = []
+        self._tensors: dict[tuple[int, int], Tensor] = {}
 
     def of_layer(self, layer: int) -> tuple[Tensor, Tensor]:
         """A layer's keys and values, `[places, K, BLOCK, width]`."""
-        kind, index = self._kind_of[layer], self._index_of[layer]
-        return self.keys[kind][index], self.values[kind][index]
+        return self._tensors[layer, 0], self._tensors[layer, 1]
 
     def put(self, block: Block) -> int:
         """Give a block a place, a hole if there is one."""
@@ -86,15 +85,10 @@ class _Shelf:
             self.blocks.pop()
         self.holes = [place for place in self.holes if place < len(self.blocks)]
 
-    @property
-    def num_rooms(self) -> int:
-        """For how many places there are tensors."""
-        return self.keys[0].shape[1] if self.keys else 0
-
     def shrink(self) -> None:
         """Give back what is far more than is needed."""
         if not self.blocks:
-            self.keys, self.values = [], []
+            self.num_rooms, self._tensors = 0, {}
         elif self.num_rooms > 2 * len(self.blocks) + 8:
             self._resize()
 
@@ -104,19 +98,18 @@ class _Shelf:
             self._resize()
 
     def _resize(self) -> None:
-        wanted = len(self.blocks) + len(self.blocks) // 4 + 4
-        self.keys = self._resized(self.keys, wanted, [kind.key_width for _, kind in self._sizes])
-        self.values = self._resized(self.values, wanted, [kind.value_width for _, kind in self._sizes])
+        """One tensor after another, so that no more than one is there twice."""
+        self.num_rooms = len(self.blocks) + len(self.blocks) // 4 + 4
+        for place in self._sizes:
+            self._tensors[place] = self._resized(place)
 
-    def _resized(self, old: list[Tensor], wanted: int, widths: list[int]) -> list[Tensor]:
-        new: list[Tensor] = []
-        for index, ((num_layers, kind), width) in enumerate(zip(self._sizes, widths, strict=True)):
-            shape = (num_layers, wanted, kind.num_kv, BLOCK, width)
-            # Zeros, since what lies beyond a block's tokens is multiplied by weight 0, and 0 times NaN is NaN.
-            new.append(torch.zeros(shape, dtype=self._dtype, device=self._device))
-            if old:
-                new[-1][:, : old[index].shape[1]] = old[index][:, :wanted]
-        return new
+    def _resized(self, place: tuple[int, int]) -> Tensor:
+        # Zeros, since what lies beyond a block's tokens is multiplied by weight 0, and 0 times NaN is NaN.
+        new_N_K_S_D = torch.zeros(self.num_rooms, *self._sizes[place], dtype=self._dtype, device=self._device)
+        if place in self._tensors:
+            kept_N_K_S_D = self._tensors[place][: self.num_rooms]
+            new_N_K_S_D[: len(kept_N_K_S_D)] = kept_N_K_S_D
+        return new_N_K_S_D
 
 
 class Blocks:
@@ -131,6 +124,7 @@ class Blocks:
         self.num_blocks = num_blocks
         self.num_free = num_blocks
         self.revision = 0
+        self._layers = tuple(shapes)
         self._new_shelf = lambda: _Shelf(shapes, dtype, device)
         self._shelves: dict[int, _Shelf] = {}
         self._to_move: dict[Block, None] = {}
@@ -237,9 +231,9 @@ class Blocks:
             pairs = [(source.place, target.place) for source, target in same]
             sources_N, targets_N = torch.tensor(pairs).T
             source, target = self._shelves[old], self._shelves[new]
-            for olds, news in ((source.keys, target.keys), (source.values, target.values)):
-                for kind in range(len(news)):
-                    news[kind][:, targets_N] = olds[kind][:, sources_N]
+            for layer in self._layers:
+                for olds_N, news_N in zip(source.of_layer(layer), target.of_layer(layer), strict=True):
+                    news_N[targets_N] = olds_N[sources_N]
 
 
 def _width(block: Block) -> int:

@@ -15,7 +15,7 @@ from burnish.core.types import Json
 from burnish.engine.http_client import Answer, Client, Lifeline
 from burnish.engine.params import Constraint, SamplingParams
 from burnish.engine.types import Request
-from burnish.engine.wire import NUM_LIKELY, Drawn, Job
+from burnish.engine.wire import NUM_LIKELY, Drawn, Job, no_adapter
 
 _MOST_BIAS = 100.0
 _TOKEN = "token_id:"
@@ -106,7 +106,7 @@ class CompletionsWire:
 
 def unmet(request: Request) -> list[str]:
     """What vLLM cannot do of a request."""
-    faults = [] if request.adapter is None else [f"it was given no adapter {request.adapter!r}"]
+    faults = [] if request.adapter is None else [no_adapter(request.adapter)]
     if any(abs(bias) > _MOST_BIAS for _, bias in request.params.logit_bias):
         faults.append(f"logit_bias ends at {_MOST_BIAS:g} there; to ban tokens, list the others in allowed_tokens")
     return faults

@@ -13,7 +13,7 @@ from burnish.core.types import Json
 from burnish.engine.http_client import Answer, Client, GivenUp, Lifeline
 from burnish.engine.params import SamplingParams
 from burnish.engine.types import Request
-from burnish.engine.wire import NUM_LIKELY, Drawn, Job
+from burnish.engine.wire import NUM_LIKELY, Drawn, Job, no_adapter
 
 
 class TokenLogprob(NamedTuple):
@@ -86,7 +86,7 @@ class SglangWire:
         if p.constraint is not None and p.constraint.kind == "grammar":
             faults.append("its grammars are EBNF and not llguidance's; use a json_schema or a regex")
         if request.adapter is not None:
-            faults.append(f"it was given no adapter {request.adapter!r}")
+            faults.append(no_adapter(request.adapter))
         return faults
 
     def _body(self, job: Job) -> dict[str, Json]:

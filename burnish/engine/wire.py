@@ -72,6 +72,14 @@ def refuse_unmet(name: str, wire: Wire, requests: Sequence[Request]) -> None:
         raise ConfigError(f"engine {name!r}: {'; '.join(faults)}")
 
 
+def no_adapter(name: str) -> str:
+    """Why a server honours no `Request.adapter`."""
+    return (
+        f'it was given no adapter {name!r}: adapters by request are served by engine.use = "local" only; '
+        "leave Request.adapter out"
+    )
+
+
 def read(drawn: Drawn, job: Job, chat: Chat, version: int, labels: Collection[str]) -> Completion:
     """Make a completion of what a server drew, or say why it is none.
 
@@ -98,6 +106,11 @@ def read(drawn: Drawn, job: Job, chat: Chat, version: int, labels: Collection[st
 def _of_prompt(drawn: Drawn, job: Job) -> tuple[float, ...]:
     if not job.wants_prompt_logprobs:
         return ()
+    if drawn.prompt_logprobs is None:
+        raise ConfigError(
+            "the server does not say how probable a prompt's tokens are; leave Request.prompt_logprobs out, or sample "
+            'with engine.use = "local" or "vllm"'
+        )
     return logprobs(drawn.prompt_logprobs, len(job.prompt_ids) - 1, "prompt", job)
 
 

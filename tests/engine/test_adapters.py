@@ -1,9 +1,11 @@
 """LoRA adapters by name: each sample is computed with its own, whatever is beside it."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -93,12 +95,43 @@ def test_an_adapter_is_read_from_a_folder_of_pefts_format(tmp_path: Path):
     assert served.token_ids == expected.token_ids
 
 
+GOOD = {"r": 2, "lora_alpha": 4}
+A, B = (f"base_model.model.model.layers.0.mlp.up_proj.lora_{part}.weight" for part in "AB")
+
+
+@pytest.mark.parametrize(
+    ("config", "shapes", "message"),
+    [
+        ("[]", {}, "adapter_config.json"),
+        ("{", {}, "adapter_config.json.*Invalid JSON"),
+        ({"lora_alpha": 4}, {}, "adapter_config.json, r: Field required"),
+        ({"r": 0, "lora_alpha": 4}, {}, "adapter_config.json, r: .*greater than or equal to 1"),
+        ({"r": 2}, {}, "lora_alpha: Field required"),
+        ({"r": 2, "lora_alpha": "much"}, {}, "lora_alpha: .*valid number"),
+        (GOOD | {"use_dora": True}, {}, "it has 'use_dora', which is not supported"),
+        (GOOD, {A: (2, 32)}, r"got \(2, 32\) and none; is the file whole"),
+        (GOOD, {A: (3, 32), B: (48, 3)}, r"expected lora_A of \(2, inputs\).*got \(3, 32\) and \(48, 3\)"),
+        (GOOD, {A: (2,), B: (48, 2)}, r"got \(2,\) and \(48, 2\)"),
+        (GOOD, {"model.layers.0.mlp.up_proj.lora_A.weight": (2, 32)}, "'model.layers.0.* which is not supported"),
+        (GOOD, {A.replace("lora_A.weight", "bias"): (2,)}, "up_proj.bias', which is not supported"),
+    ],
+)
+def test_an_adapter_that_is_damaged_is_refused_with_what_is_wrong(tmp_path: Path, config, shapes, message: str):
+    text = config if isinstance(config, str) else json.dumps(config)
+    (tmp_path / "adapter_config.json").write_text(text)
+    save_file({name: torch.zeros(shape) for name, shape in shapes.items()}, tmp_path / "adapter_model.safetensors")
+    with pytest.raises(ConfigError, match=message):
+        read_adapter(tmp_path)
+
+
 def test_what_is_not_an_adapter_of_the_model_is_refused(tmp_path: Path):
     engine = _engine(random_model("llama"))
     with pytest.raises(ConfigError, match="no adapter 'a'; there are: none"):
         next(engine.sample([_request("a")]))
     with pytest.raises(ConfigError, match="which the model has not"):
         engine.put_adapter("a", {"model.layers.9.mlp": LowRank(torch.zeros(1, 1), torch.zeros(1, 1), 1.0)})
+    with pytest.raises(ConfigError, match="adapts the head 'lm_head', which is not covered"):
+        engine.put_adapter("a", {"lm_head": LowRank(torch.zeros(1, 32), torch.zeros(259, 1), 1.0)})
     wrong = {"model.layers.0.mlp.up_proj": LowRank(torch.zeros(1, 5), torch.zeros(5, 1), 1.0)}
     with pytest.raises(ConfigError, match=r"expected \(48, 32\), got \(5, 5\)"):
         engine.put_adapter("a", wrong)

@@ -1,5 +1,8 @@
 """Blocks keep what they hold wherever they move, and lie close on the shelf for their readers."""
 
+import re
+from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -54,6 +57,34 @@ def test_blocks_keep_what_they_hold_and_lie_by_their_readers(seed: int):
         for width in blocks.widths():
             assert sorted(b.place for b in held if b.shelf == width) == list(range(blocks.num_places(width)))
         assert blocks.num_free == 200 - len(held)
+
+
+def _peak_bytes(run: Callable[[], None]) -> int:
+    """By how much the process grows at most while something runs: its resident set's high-water mark, reset before."""
+    status, mark = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    if not mark.exists():
+        pytest.skip("only Linux says how large a process was at most")
+    mark.write_text("5")
+    before = int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1])
+    run()
+    return (int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]) - before) << 10
+
+
+def test_a_shelf_that_grows_holds_no_more_than_one_of_its_tensors_twice():
+    shapes = {layer: LayerShape(4, 64, 64) for layer in range(30)}
+    blocks = Blocks(shapes, num_blocks=100, dtype=torch.float32, device=torch.device("cpu"))
+    first = [blocks.take() for _ in range(60)]
+    blocks.settle()
+    for layer in shapes:
+        for tensor_N in blocks.of_layer(0, layer):
+            tensor_N[:60] = 1.0
+    block_bytes, rooms = 2 * 30 * tensor_N[0].nbytes, len(tensor_N)
+    for _ in range(rooms - 59):
+        blocks.take()
+    peak_bytes, grown = _peak_bytes(blocks.settle), len(blocks.of_layer(0, 0)[0]) - rooms
+    assert 0 < grown * block_bytes < peak_bytes + block_bytes
+    assert peak_bytes < (grown + 10) * block_bytes
+    assert all(bool((tensor_N[: len(first)] == 1).all()) for tensor_N in blocks.of_layer(0, 29))
 
 
 def test_shelves_that_blocks_have_left_keep_no_more_than_twice_what_they_hold():

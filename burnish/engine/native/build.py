@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,12 +58,14 @@ LEVELS = (
 )  # fmt: skip
 
 
-def built_library(*, notice: Callable[[str], None], emulated: bool = False, cache: Path | None = None) -> Path:
+def built_library(
+    *, notice: Callable[[str], None], emulated: bool = False, cache: Path | None = None, timeout_s: float = _TIMEOUT_S
+) -> Path:
     """The compiled library, from the cache or the compiler; `Unavailable` says why there is none.
 
     With `emulated`, all levels are compiled for AVX2, the instructions that it lacks replaced by loops: for tests.
     """
-    compiler, version = _compiler()
+    compiler, version = _compiler(timeout_s)
     levels = LEVELS if emulated else tuple(level for level in LEVELS if level.needs <= processor_flags())
     if not levels:
         raise Unavailable(f"this processor ({platform.machine()}) has no AVX2")
@@ -71,7 +74,7 @@ def built_library(*, notice: Callable[[str], None], emulated: bool = False, cach
         if not _is_whole(target):
             _prove_writable(target.parent)
             notice(f"compiling the native step into {str(target.parent)!r}, once (about 20 s)")
-            _compile(compiler, levels, emulated, target)
+            _compile(compiler, levels, emulated, target, timeout_s)
     except OSError as error:
         raise Unavailable(f"it cannot be kept: {error}; name a folder that can be written in BURNISH_CACHE") from error
     return target
@@ -99,13 +102,12 @@ def write_whole(path: Path, content: bytes) -> None:
     Path(file.name).replace(path)
 
 
-def _compiler() -> tuple[str, str]:
+def _compiler(timeout_s: float) -> tuple[str, str]:
     name = os.environ.get("CXX") or "g++"
     path = shutil.which(name)
     if path is None:
         raise Unavailable(f"there is no C++ compiler {name!r}; install g++, or name one in CXX")
-    asked = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_S)
-    return path, asked.stdout
+    return path, _output([path, "--version"], timeout_s).stdout
 
 
 def _fingerprint(version: str, levels: Sequence[Level], emulated: bool) -> str:
@@ -130,7 +132,7 @@ def _prove_writable(folder: Path) -> None:
     tempfile.TemporaryFile(dir=folder).close()
 
 
-def _compile(compiler: str, levels: Sequence[Level], emulated: bool, target: Path) -> None:
+def _compile(compiler: str, levels: Sequence[Level], emulated: bool, target: Path, timeout_s: float) -> None:
     shared = ("-DBURNISH_EMULATED", "-O1") if emulated else ()
     with tempfile.TemporaryDirectory() as folder:
         units: dict[str, tuple[str, tuple[str, ...]]] = {name: (name, shared) for name in _COMMON}
@@ -142,16 +144,26 @@ def _compile(compiler: str, levels: Sequence[Level], emulated: bool, target: Pat
             for name, (source, flags) in units.items()
         ]
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            list(threads.map(_run, commands))
+            list(threads.map(partial(_run, timeout_s=timeout_s), commands))
         objects = [f"{folder}/{name}.o" for name in units]
-        _run([compiler, "-shared", "-pthread", *objects, "-o", f"{folder}/step.so"])
+        _run([compiler, "-shared", "-pthread", *objects, "-o", f"{folder}/step.so"], timeout_s)
         content = Path(folder, "step.so").read_bytes()
     write_whole(target, content)
     write_whole(target.with_suffix(".sha256"), hashlib.sha256(content).hexdigest().encode())
 
 
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+def _output(command: list[str], timeout_s: float) -> "subprocess.CompletedProcess[str]":
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(
+            f"{command[0]!r} was not done within {timeout_s:g} s, and was stopped; begin again when the machine has "
+            "less to do, or name another compiler in CXX"
+        ) from None
+
+
+def _run(command: list[str], timeout_s: float) -> None:
+    done = _output(command, timeout_s)
     if done.returncode != 0:
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
         raise Unavailable(f"{command[0]!r} cannot compile {Path(command[-3]).name!r}: {first}")

@@ -244,6 +244,12 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 answer["meta_info"]["output_token_logprobs"][-1][0] = value
             self._send(200, answer)
+        elif fault == "no_prompt_logprobs":
+            if is_vllm:
+                answer["choices"][0]["prompt_logprobs"] = None
+            else:
+                answer["meta_info"]["input_token_logprobs"] = None
+            self._send(200, answer)
         elif fault == "no_token_ids":
             del (answer["choices"][0] if is_vllm else answer)["token_ids" if is_vllm else "output_ids"]
             self._send(200, answer)

@@ -227,8 +227,18 @@ def test_filters_are_refused_where_log_probabilities_come_before_them(make, opti
 def test_a_lora_adapter_by_request_is_refused(make, kind):
     backend = make(kind)
     engine = backend.open()
-    with pytest.raises(ConfigError, match="no adapter 'other'"):
+    with pytest.raises(ConfigError, match=r"no adapter 'other'.*leave Request\.adapter out"):
         list(engine.sample([Request(prompt_ids=(1, 2), seed=0, adapter="other")]))
+
+
+@SERVED
+def test_log_probabilities_of_a_prompt_that_the_server_does_not_give_are_an_error_at_once(make, kind):
+    backend = make(kind)
+    engine = backend.open()
+    list(engine.sample([request(backend)]))
+    backend.server.faults.append("no_prompt_logprobs")
+    with pytest.raises(ConfigError, match=r"leave Request\.prompt_logprobs out, or sample with engine"):
+        list(engine.sample([Request(prompt_ids=(1, 2), seed=0, prompt_logprobs=True)]))
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,17 @@ def test_without_a_compiler_the_reason_says_so(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("stuck_at", ["--version", "-std=c++20"])
+def test_a_compiler_that_does_not_end_is_stopped_and_is_a_reason(library, monkeypatch, tmp_path, stuck_at):
+    slow = tmp_path / "slow"
+    slow.write_text(f'#!/bin/sh\n[ "$1" = {stuck_at} ] && exec sleep 60\necho slow 1.0\n')
+    slow.chmod(0o755)
+    monkeypatch.setenv("CXX", str(slow))
+    with pytest.raises(Unavailable, match=r"was not done within 0\.2 s, and was stopped"):
+        built_library(notice=lambda _: None, cache=library.parent, timeout_s=0.2)
+    assert len(list(library.parent.glob("*.so"))) == 1
+
+
 def test_another_compiler_has_an_entry_of_its_own(library, monkeypatch, tmp_path):
     other = tmp_path / "other"
     other.write_text('#!/bin/sh\n[ "$1" = --version ] && echo other 1.0 || { echo "error: no" >&2; exit 1; }\n')
