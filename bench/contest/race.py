@@ -99,11 +99,13 @@ def announce(title: str, shape: Mapping[str, Any], num_rounds: int) -> None:
 
 
 def compare(what: str, amount: float, unit: str, ours: Found, theirs: Found, name: str, peer_name: str) -> None:
-    """One line: both sides' rates and their ratio, by both clocks."""
+    """One line: both sides' rates and their ratio, by the processor's clock too where both sides have it."""
     mine, other = amount / ours.wall_s(name), amount / theirs.wall_s(name)
+    by_processor = ""
+    if name in theirs.turns[0]["cpu_s"]:
+        by_processor = f"  (by processor time {theirs.cpu_s(name) / ours.cpu_s(name):.2f})"
     print(
-        f"{what:34} Burnish {mine:8.1f}  {peer_name} {other:8.1f} {unit}  ratio {mine / other:5.2f}"
-        f"  (by processor time {theirs.cpu_s(name) / ours.cpu_s(name):.2f})",
+        f"{what:34} Burnish {mine:8.1f}  {peer_name} {other:8.1f} {unit}  ratio {mine / other:5.2f}{by_processor}",
         flush=True,
     )
 

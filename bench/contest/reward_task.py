@@ -8,7 +8,7 @@ DOMAIN = "rg:chain_sum"
 OPTIONS = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1}
 NUM_EVAL = 20
 PROMPTS, GROUP, NEW = 8, 8, 16
-LEARNING_RATE = 2e-5
+LEARNING_RATE = 3e-5
 WINDOW = 5
 
 
