@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ import pytest
 from burnish.core.errors import SandboxError
 from burnish.core.types import sha256_json
 from burnish.sandbox import missing
-from burnish.sandbox.dependencies import cache, requirements
+from burnish.sandbox.dependencies import cache, requirements, uses
 from burnish.sandbox.local_place import LocalPlaces
 from burnish.sandbox.place import Command, PlaceSpec
 
@@ -132,6 +133,39 @@ def test_two_that_trim_at_once_leave_the_other_what_it_is_removing(tmp_path):
     for each in both:
         assert each.stdout is not None
         each.stdout.close()
+
+
+def is_unused_elsewhere(layers: Path, key: str) -> bool:
+    """Whether another process, which a fork is, finds a layer unused."""
+    child = os.fork()
+    if child == 0:
+        with uses.unused(layers, key) as is_unused:
+            os._exit(is_unused)
+    return bool(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+def test_a_thread_uses_no_layer_that_another_thread_removes(tmp_path):
+    key, began = sha256_json("layer"), threading.Event()
+    user = threading.Thread(target=lambda: (began.set(), uses.hold(tmp_path, key)))
+    with uses.unused(tmp_path, key) as is_unused:
+        assert is_unused
+        user.start()
+        assert began.wait(5.0)
+        user.join(0.1)
+        assert user.is_alive()
+    user.join(5.0)
+    with uses.unused(tmp_path, key) as is_unused:
+        assert not is_unused
+    assert not is_unused_elsewhere(tmp_path, key)
+
+
+def test_a_layer_is_held_on_to_when_another_of_nearly_its_key_is_asked_about(tmp_path):
+    key = sha256_json("layer")
+    alike = key[: uses.NUM_DIGITS] + sha256_json("another")[uses.NUM_DIGITS :]
+    uses.hold(tmp_path, key)
+    with uses.unused(tmp_path, alike) as is_unused:
+        assert not is_unused
+    assert not is_unused_elsewhere(tmp_path, key)
 
 
 def test_a_file_of_somebody_else_in_the_cache_is_no_layer_and_stays(tmp_path):
