@@ -142,6 +142,18 @@ def export(
 
 @app.command()
 @polite
+def replay(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    as_json: AsJson = False,
+) -> None:
+    """Repeat a run's asynchronous stages from its ledger; 1 if other weights come out."""
+    from burnish.commands.replay import replay_command
+
+    raise typer.Exit(0 if replay_command(run, as_json=as_json) else 1)
+
+
+@app.command()
+@polite
 def postmortem(run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]) -> None:
     """Say how a run ended, and if by a fault, what it was doing."""
     from burnish.commands import postmortem as command

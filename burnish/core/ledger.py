@@ -5,6 +5,9 @@ SQLite in WAL mode; each method is one transaction. A group (one prompt, several
 checkpoint contains what they taught; then they move to a Parquet file and leave the table.
 Evaluation results and stage results are kept for good.
 
+In asynchronous mode a group's step is `PENDING` until a step consumes it, and what happened in which order is kept as
+events (`append_events`), for good: a run can be repeated from them.
+
 Decision: what is trained is decided by checkpoints. A step that no checkpoint contains is repeated
 after a crash from the kept rollouts, not sampled anew.
 """
@@ -35,8 +38,30 @@ CREATE TABLE IF NOT EXISTS rollouts (
 CREATE TABLE IF NOT EXISTS evals (
     stage INTEGER NOT NULL, task_id TEXT NOT NULL, payload TEXT NOT NULL, PRIMARY KEY (stage, task_id)
 );
+CREATE TABLE IF NOT EXISTS events (
+    stage INTEGER NOT NULL, number INTEGER NOT NULL, tick INTEGER NOT NULL, payload TEXT NOT NULL,
+    PRIMARY KEY (stage, number)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sessions (started REAL PRIMARY KEY, last_seen REAL NOT NULL, peak_rss_mb REAL NOT NULL);
 """
+
+
+PENDING = 1 << 40
+"""As a group's step: none has consumed it yet."""
+
+
+class Events(NamedTuple):
+    """What happened at an engine step, in order; what the entries mean is the business of who wrote them."""
+
+    tick: int
+    payload: list[Json]
+
+
+class Issued(NamedTuple):
+    """What was noted of a group when it was issued."""
+
+    task_id: str
+    prompt_hash: str
 
 
 class GroupCounts(NamedTuple):
@@ -67,17 +92,32 @@ class Ledger:
         self._db.close()
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is written within the block is there at once or not at all."""
+        with self._transaction():
+            yield
+
+    @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
+        if self._db.in_transaction:
+            yield self._db
+            return
         try:
             self._db.execute("BEGIN IMMEDIATE")
             yield self._db
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            self._roll_back()
             raise RunFolderError(
                 f"cannot write the ledger {str(self._path)!r}: {error}; free disk space, then go on by --resume"
             ) from None
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         try:
@@ -107,19 +147,32 @@ class Ledger:
                 (trajectory.group_id, trajectory.member, trajectory.to_json()),
             )
 
+    def replace(self, trajectory: Trajectory) -> None:
+        """Keep a rollout in the place of what was kept of this member: its verdict has come, or it is a new attempt."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO rollouts VALUES (?, ?, ?)",
+                (trajectory.group_id, trajectory.member, trajectory.to_json()),
+            )
+
+    def forget(self, group_id: str) -> None:
+        """Let go of what was kept of a group, which is sampled anew."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM rollouts WHERE group_id = ?", (group_id,))
+
     def rollouts(self, group_id: str) -> list[Trajectory]:
         """The finished members of a group, in order."""
         rows = self._rows("SELECT payload FROM rollouts WHERE group_id = ? ORDER BY member", group_id)
         return [Trajectory.from_json(payload) for (payload,) in rows]
 
     def rollouts_up_to(self, stage: int, step: int) -> list[Trajectory]:
-        """All rollouts of a stage that are still kept, up to and with a step."""
+        """All judged rollouts of a stage that are still kept, up to and with a step."""
         rows = self._rows(
             "SELECT payload FROM rollouts JOIN groups ON id = group_id "
             "WHERE stage = ? AND step <= ? ORDER BY step, group_id, member",
             stage, step,
         )  # fmt: skip
-        return [Trajectory.from_json(payload) for (payload,) in rows]
+        return [rollout for (payload,) in rows if (rollout := Trajectory.from_json(payload)).verdict is not None]
 
     def mark_ready(self, group_ids: Iterable[str]) -> None:
         """All members of these groups are verified."""
@@ -132,6 +185,46 @@ class Ledger:
         """These groups carry no signal and will not train."""
         with self._transaction() as db:
             db.executemany("UPDATE groups SET state = 'dropped' WHERE id = ?", [(g,) for g in group_ids])
+
+    def consume(self, step: int, *, ready: Iterable[str] = (), dropped: Iterable[str] = ()) -> None:
+        """A step takes these pending groups: it trains on the ready ones and on none of the dropped ones."""
+        ended = [(step, "ready", group_id) for group_id in ready] + [
+            (step, "dropped", group_id) for group_id in dropped
+        ]
+        with self._transaction() as db:
+            db.executemany("UPDATE groups SET step = ?, state = ? WHERE id = ? AND state = 'issued'", ended)
+
+    def pending(self, stage: int) -> list[str]:
+        """The groups of a stage that were issued and that no step has consumed, in order of their ids."""
+        rows = self._rows("SELECT id FROM groups WHERE stage = ? AND step = ? ORDER BY id", stage, PENDING)
+        return [group_id for (group_id,) in rows]
+
+    def dropped_in(self, stage: int, step: int) -> list[str]:
+        """The groups that a step let go of, in order."""
+        return [
+            group_id
+            for (group_id,) in self._rows(
+                "SELECT id FROM groups WHERE stage = ? AND step = ? AND state = 'dropped' ORDER BY id", stage, step
+            )
+        ]
+
+    def issued(self, stage: int) -> dict[str, Issued]:
+        """All groups of a stage that were ever issued, in order of their ids."""
+        rows = self._rows("SELECT id, task_id, prompt_hash FROM groups WHERE stage = ? ORDER BY id", stage)
+        return {group_id: Issued(task_id, prompt_hash) for group_id, task_id, prompt_hash in rows}
+
+    def append_events(self, stage: int, tick: int, payload: list[Json]) -> None:
+        """Note what happened at an engine step of a stage."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO events SELECT ?, COALESCE(MAX(number), -1) + 1, ?, ? FROM events WHERE stage = ?",
+                (stage, tick, json.dumps(payload, separators=(",", ":")), stage),
+            )
+
+    def events(self, stage: int) -> list[Events]:
+        """All that was noted of a stage, in order."""
+        rows = self._rows("SELECT tick, payload FROM events WHERE stage = ? ORDER BY number", stage)
+        return [Events(tick, json.loads(payload)) for tick, payload in rows]
 
     def commit_steps(self, stage: int, step: int) -> None:
         """A checkpoint and a Parquet file contain everything up to `step`: settle those groups."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from burnish.chat.template import Chat
-from burnish.core.types import Trajectory, Verdict
+from burnish.core.types import Completion, Trajectory, Verdict
 from burnish.engine.types import Engine, Finished, Request, SamplingParams
 from burnish.rollout.judge import Judge
 from burnish.rollout.mixture import Draw
@@ -54,17 +54,20 @@ class Means:
 def make_attempts(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[str, int], bool]) -> Iterator[Done]:
     """Yield each attempt's members as they are judged; those that are kept already are left out."""
     pending: dict[Future[Verdict], tuple[Attempt, Trajectory, float]] = {}
-    for finished, sample_s in _timed(means.engine.sample([_request(means.chat, attempt) for attempt in attempts])):
+    for finished, sample_s in _timed(means.engine.sample([as_request(means.chat, attempt) for attempt in attempts])):
         attempt = attempts[finished.request]
         if not is_kept(attempt.group_id, finished.sample):
-            trajectory = _trajectory(means.chat, attempt, finished, sample_s)
+            trajectory = as_trajectory(
+                means.chat, attempt, finished.completion, member=finished.sample, sample_s=sample_s
+            )
             verdict = means.judge(attempt.draw.source.domain, attempt.draw.task, trajectory.reply)
             pending[means.background.submit(verdict)] = (attempt, trajectory, time.monotonic())
         yield from _judged(pending, [future for future in pending if future.done()])
     yield from _judged(pending, list(pending))
 
 
-def _request(chat: Chat, attempt: Attempt) -> Request:
+def as_request(chat: Chat, attempt: Attempt) -> Request:
+    """What an engine is asked for."""
     return Request(
         prompt_ids=chat.prompt_ids(attempt.draw.task.messages),
         seed=attempt.seed,
@@ -81,12 +84,14 @@ def _timed(samples: Iterable[Finished]) -> Iterator[tuple[Finished, float]]:
         yield finished, time.monotonic() - started
 
 
-def _trajectory(chat: Chat, attempt: Attempt, finished: Finished, sample_s: float) -> Trajectory:
+def as_trajectory(
+    chat: Chat, attempt: Attempt, completion: Completion, *, member: int, sample_s: float = 0.0
+) -> Trajectory:
+    """What was sampled, as a record without a verdict."""
     prompt_ids = chat.prompt_ids(attempt.draw.task.messages)
-    completion = finished.completion
     return Trajectory(
         group_id=attempt.group_id,
-        member=finished.sample,
+        member=member,
         task_id=attempt.draw.task.id,
         prompt_hash=attempt.draw.task.prompt_hash,
         seed=attempt.seed,

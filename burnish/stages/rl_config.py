@@ -4,11 +4,13 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from burnish.core.config import validate
 from burnish.core.errors import ConfigError
 from burnish.learner.schedule import Decay
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
 from burnish.objectives.kl import PenaltyKind
+from burnish.rollout.scheduler_config import SchedulerConfig
 from burnish.stages.rl_critic import CriticConfig
 from burnish.stages.rl_loss import (
     Correction,
@@ -47,6 +49,12 @@ class Config(Updates):
     correction: Correction | None = None
     """For a sampler that is not quite the learner; None is "tis", or "none" for objectives that see the sampler."""
     correction_options: dict[str, float] = {}
+    max_staleness: int = Field(0, ge=0)
+    """How many steps a trained token may lag behind the weights that it trains; 0 is synchronous."""
+    in_flight: Literal["continue", "finish"] = "continue"
+    """At an update, samples under way go on with the new weights, or the update waits until they have ended."""
+    scheduler: dict[str, JsonValue] = {}
+    """What begins when, retries, over-sampling, budgets (docs/scheduling.md); read with `max_staleness` above 0."""
     mismatch_limit: float | None = Field(None, gt=0)
     """How far sampler and learner may be apart, in nats a token on average, before the run stops; None is 0.001 in
     float32 and 0.15 in bfloat16."""
@@ -74,6 +82,7 @@ class Config(Updates):
         except ConfigError as error:
             raise ValueError(str(error)) from None
         self._check_conflicts(choice)
+        self._check_asynchrony(choice)
         if needs_values(choice):
             self._check_values()
         elif self.critic is not None:
@@ -145,6 +154,42 @@ class Config(Updates):
                 f"critic.num_warmup_steps ({self.value_model.num_warmup_steps}) leaves the policy no step of "
                 f"num_steps ({self.num_steps}); lower it"
             )
+
+    def _check_asynchrony(self, choice: Choice) -> None:
+        if not self.max_staleness:
+            unread = sorted({"in_flight", "scheduler"} & self.model_fields_set)
+            if unread:
+                raise ValueError(
+                    f"{' and '.join(unread)} without max_staleness does nothing, because no sample is under way at an "
+                    "update; set max_staleness above 0, or leave that out"
+                )
+            return
+        if is_on_policy(choice):
+            raise ValueError(
+                f"objective {self.objective!r} has no ratio, so its replies must be of the weights that train; set "
+                "max_staleness to 0, or take 'reinforce_pp' or 'grpo', which have one"
+            )
+        try:
+            self.scheduler_config()
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+
+    def scheduler_config(self) -> SchedulerConfig:
+        """The options of the scheduler, the stage's own among them."""
+        compares = compares_groups(load_rollout_objective(self.objective, self.objective_options))
+        own = {
+            "batch_groups": self.prompts_per_step, "group_size": self.group_size, "num_batches": self.num_steps,
+            "max_staleness": self.max_staleness, "on_weights": self.in_flight, "needs_signal": compares,
+            "max_draws_factor": self.max_draws_factor if compares else 1.0,
+        }  # fmt: skip
+        if taken := sorted(own.keys() & self.scheduler.keys()):
+            raise ConfigError(f"scheduler: {', '.join(taken)} follow from the stage's own options; leave them out")
+        if self.scheduler.get("overdue") == "mask":
+            raise ConfigError(
+                "scheduler: overdue 'mask' needs the version of each token, and trajectories keep the oldest and the "
+                "newest; choose 'wait', 'restart' or 'drop'"
+            )
+        return validate(SchedulerConfig, {"batch_order": "due", **self.scheduler, **own}, "scheduler of stage 'rl'")
 
     @property
     def value_model(self) -> CriticConfig:

@@ -26,9 +26,9 @@ def resume(session: Session, what: Saved | None = None) -> int:
     steps = _saved_steps(session)
     first = max(steps, default=0)
     if steps and what is not None:
-        what.load(session.folder.checkpoint(_name(session, first)))
+        what.load(session.folder.checkpoint(step_name(session, first)))
     elif steps:
-        session.load_checkpoint(_name(session, first))
+        session.load_checkpoint(step_name(session, first))
     if steps:
         session.console.print(f"{session.stage_name}: going on after step {first}", style="dim")
     session.metrics.truncate_after(session.stage_name, first - 1)
@@ -37,11 +37,11 @@ def resume(session: Session, what: Saved | None = None) -> int:
 
 def save(session: Session, num_steps: int, what: Saved | None = None) -> None:
     """Write a checkpoint that contains `num_steps` steps, then let go of the older ones."""
-    with whole_folder(session.folder.checkpoint(_name(session, num_steps))) as folder:
+    with whole_folder(session.folder.checkpoint(step_name(session, num_steps))) as folder:
         (what or session.policy).save(folder, with_optimiser=True)
     for older in _saved_steps(session):
         if older != num_steps:
-            shutil.rmtree(session.folder.checkpoint(_name(session, older)))
+            shutil.rmtree(session.folder.checkpoint(step_name(session, older)))
 
 
 def settle(session: Session, step: int, what: Saved | None = None) -> None:
@@ -63,14 +63,20 @@ def finish(session: Session) -> dict[str, Any]:
     return {"checkpoint": session.stage_name}
 
 
+def newest_step(session: Session) -> int:
+    """How many steps this stage's newest checkpoint contains; 0 if there is none."""
+    return max(_saved_steps(session), default=0)
+
+
+def step_name(session: Session, num_steps: int) -> str:
+    """The name of the checkpoint that contains so many steps of this stage."""
+    return f"{session.stage_name}-step-{num_steps}"
+
+
 def tidy(session: Session) -> None:
     """Remove the checkpoints of steps; only once the ledger has the stage's result."""
     for step in _saved_steps(session):
-        shutil.rmtree(session.folder.checkpoint(_name(session, step)))
-
-
-def _name(session: Session, step: int) -> str:
-    return f"{session.stage_name}-step-{step}"
+        shutil.rmtree(session.folder.checkpoint(step_name(session, step)))
 
 
 def _saved_steps(session: Session) -> list[int]:

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from burnish.core.errors import RunFolderError
-from burnish.core.ledger import Ledger
+from burnish.core.ledger import PENDING, Ledger
 from burnish.core.types import Trajectory, Verdict
 
 
@@ -58,6 +59,54 @@ def test_draws_are_counted_by_the_steps_that_issued_them(ledger: Ledger) -> None
         ledger.issue(1, step, group_id, "task", "hash")
     ledger.issue(2, 0, "2/0", "task", "hash")
     assert [ledger.num_groups_before(1, step) for step in (0, 1, 2)] == [0, 2, 3]
+
+
+def write_together(ledger: Ledger, fault: Exception | None) -> None:
+    with ledger.together():
+        ledger.issue(1, PENDING, "1/0", "task", "hash")
+        ledger.append_events(1, 5, [["b", 0, 0, 0]])
+        if fault:
+            raise fault
+
+
+def test_what_is_written_together_is_there_at_once_or_not_at_all(ledger: Ledger) -> None:
+    with pytest.raises(KeyError):
+        write_together(ledger, KeyError())
+    assert (ledger.pending(1), ledger.events(1)) == ([], [])
+    write_together(ledger, None)
+    assert (ledger.pending(1), ledger.events(1)) == (["1/0"], [(5, [["b", 0, 0, 0]])])
+
+
+def test_a_pending_group_keeps_its_rollouts_until_a_step_consumes_it(ledger: Ledger) -> None:
+    for number in range(3):
+        ledger.issue(1, PENDING, f"1/{number}", "task", "hash")
+        ledger.replace(trajectory(f"1/{number}", 0))
+    ledger.consume(4, ready=["1/0"], dropped=["1/1"])
+    ledger.commit_steps(1, 9)
+    assert ledger.group_counts(1) == (1, 0, 1, 1)
+    assert (ledger.pending(1), ledger.dropped_in(1, 4)) == (["1/2"], ["1/1"])
+    assert ledger.rollouts("1/2") and not ledger.rollouts("1/0") and not ledger.rollouts("1/1")
+
+
+def test_a_group_is_consumed_once(ledger: Ledger) -> None:
+    ledger.issue(1, PENDING, "1/0", "task", "hash")
+    ledger.consume(4, ready=["1/0"])
+    ledger.consume(5, dropped=["1/0"])
+    assert (ledger.group_counts(1).ready, ledger.dropped_in(1, 5)) == (1, [])
+
+
+def test_only_judged_rollouts_move_to_a_file(ledger: Ledger) -> None:
+    ledger.issue(1, 2, "1/0", "task", "hash")
+    ledger.replace(replace(trajectory("1/0", 0), verdict=None))
+    ledger.replace(replace(trajectory("1/0", 1), verdict=None))
+    ledger.replace(trajectory("1/0", 1))
+    assert [one.member for one in ledger.rollouts_up_to(1, 2)] == [1]
+
+
+def test_events_are_kept_in_order_and_by_stage(ledger: Ledger) -> None:
+    for tick, stage in ((0, 1), (0, 2), (7, 1), (3, 2)):
+        ledger.append_events(stage, tick, [tick])
+    assert ledger.events(1) == [(0, [0]), (7, [7])]
 
 
 def test_a_stage_without_a_result_is_not_finished(ledger: Ledger) -> None:

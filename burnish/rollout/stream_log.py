@@ -1,0 +1,160 @@
+"""What happens in an asynchronous loop, as events: the ledger keeps them, and a run can be repeated from them.
+
+A run is a function of its recipe and of its events: which member was begun at which engine step, which verdict had
+come by when, what was trained on, what was let go. What an engine samples follows from that, so of a sample only its
+versions and a digest are noted, to say where a repetition parts. On disk an event is a short JSON array.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple, cast
+
+from burnish.core.errors import RunFolderError
+from burnish.core.ledger import Events
+from burnish.core.types import Json, Trajectory
+
+
+class Key(NamedTuple):
+    """Attempt number `attempt` at member `member` of the group of draw number `number`."""
+
+    number: int
+    member: int
+    attempt: int
+
+
+class Began(NamedTuple):
+    """A member was given to the engine."""
+
+    key: Key
+
+
+class Sampled(NamedTuple):
+    """The engine has finished a member."""
+
+    key: Key
+    oldest_version: int
+    newest_version: int
+    digest: str
+
+
+class Judged(NamedTuple):
+    """A verdict has come."""
+
+    key: Key
+
+
+class Cut(NamedTuple):
+    """A member was stopped, whatever it was at."""
+
+    key: Key
+
+
+class Ended(NamedTuple):
+    """A group was let go without training."""
+
+    number: int
+    why: str
+
+
+class Chosen(NamedTuple):
+    """A group and those of its members that train."""
+
+    number: int
+    members: tuple[int, ...]
+
+
+class Trained(NamedTuple):
+    """A step was begun, from weights of this version."""
+
+    step: int
+    version: int
+    groups: tuple[Chosen, ...]
+
+
+class Interrupted(NamedTuple):
+    """The process ended, and another went on: all that was under way in the engine is gone."""
+
+
+Event = Began | Sampled | Judged | Cut | Ended | Trained | Interrupted
+
+
+class Moment(NamedTuple):
+    """Events at one engine step, in order."""
+
+    tick: int
+    events: tuple[Event, ...]
+
+
+def digest(trajectory: Trajectory) -> str:
+    """Twelve digits that differ if a token, a bit of a log-probability or the ending does."""
+    hashed = hashlib.sha256(repr((trajectory.token_ids, trajectory.stop_reason)).encode())
+    hashed.update(struct.pack(f"<{len(trajectory.logprobs)}d", *trajectory.logprobs))
+    return hashed.hexdigest()[:12]
+
+
+def sampled(key: Key, trajectory: Trajectory) -> Sampled:
+    """The event of a finished member."""
+    return Sampled(key, trajectory.oldest_version, trajectory.newest_version, digest(trajectory))
+
+
+def to_json(events: Iterable[Event]) -> list[Json]:
+    """As the ledger keeps them."""
+    return [_to_json(event) for event in events]
+
+
+def from_ledger(kept: Iterable[Events]) -> list[Moment]:
+    """The inverse of `to_json`; `RunFolderError` if another version of Burnish wrote them."""
+    try:
+        return [Moment(tick, tuple(_from_json(cast(list[Json], entry)) for entry in payload)) for tick, payload in kept]
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise RunFolderError(
+            f"the ledger has an event that cannot be read ({type(error).__name__}: {error}); go on with the version of "
+            "burnish that the run was started with, or start again under another name"
+        ) from None
+
+
+def _to_json(event: Event) -> Json:
+    match event:
+        case Began(key):
+            return ["b", *key]
+        case Sampled(key, oldest, newest, digits):
+            return ["s", *key, oldest, newest, digits]
+        case Judged(key):
+            return ["j", *key]
+        case Cut(key):
+            return ["c", *key]
+        case Ended(number, why):
+            return ["e", number, why]
+        case Trained(step, version, groups):
+            return ["t", step, version, [[number, *members] for number, members in groups]]
+        case Interrupted():
+            return ["i"]
+
+
+def _from_json(entry: list[Json]) -> Event:
+    kind, *rest = entry
+    match kind:
+        case "b":
+            return Began(_key(rest))
+        case "s":
+            return Sampled(_key(rest), cast(int, rest[3]), cast(int, rest[4]), cast(str, rest[5]))
+        case "j":
+            return Judged(_key(rest))
+        case "c":
+            return Cut(_key(rest))
+        case "e":
+            return Ended(cast(int, rest[0]), cast(str, rest[1]))
+        case "t":
+            groups = cast(list[list[int]], rest[2])
+            chosen = tuple(Chosen(number, tuple(members)) for number, *members in groups)
+            return Trained(cast(int, rest[0]), cast(int, rest[1]), chosen)
+        case "i":
+            return Interrupted()
+        case _:
+            raise ValueError(f"unknown kind {kind!r}")
+
+
+def _key(values: list[Json]) -> Key:
+    number, member, attempt = cast(list[int], values[:3])
+    return Key(number, member, attempt)

@@ -1,0 +1,274 @@
+"""Repeat the asynchronous stages of a run from its ledger, and say whether the weights come out bit for bit.
+
+What decided (clocks, verifiers, the scheduler) is not asked again: the events in the ledger say which member began at
+which engine step, which verdict had come, what was trained on. Samples are drawn again and must be what was noted of
+them; verdicts are those that were kept. Nothing in the run folder changes, and no sandbox is needed.
+
+Covered: finished stages, and unfinished ones up to their newest checkpoint; runs that were killed and resumed. Not
+covered: other machines or numbers of threads, where sums may be rounded otherwise; synchronous stages, which a
+recipe repeats by itself.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from torch import Tensor
+
+from burnish.core.errors import ConfigError, InvariantError
+from burnish.core.flight import Recorder
+from burnish.core.ledger import Ledger
+from burnish.core.metrics import MetricsLog
+from burnish.core.recipe import Recipe
+from burnish.core.run_folder import RunFolder, kept_recipe
+from burnish.core.types import Task, Trajectory, Verdict
+from burnish.data import trajectory_files
+from burnish.domains import Domain, open_domain
+from burnish.engine.local import LocalEngine, open_engine
+from burnish.models.load import load
+from burnish.rollout.attempts import Means
+from burnish.rollout.collect import StepRollouts
+from burnish.rollout.mixture import Source
+from burnish.rollout.stream import Sample, Stream
+from burnish.rollout.stream_log import (
+    Began,
+    Cut,
+    Ended,
+    Event,
+    Interrupted,
+    Judged,
+    Key,
+    Moment,
+    Sampled,
+    Trained,
+    from_ledger,
+    sampled,
+)
+from burnish.runtime.local import Background
+from burnish.stages import training
+from burnish.stages.check import StagePlugin, open_stages
+from burnish.stages.rl_config import Config
+from burnish.stages.rl_stream import Trainer, Versions, origin_of
+from burnish.stages.rl_update import Plan, make_plan
+from burnish.stages.session import Session, make_policy, open_chat, set_threads
+
+_REPLACED = Verdict.infrastructure_error("another attempt took its place")
+
+
+class Parted(InvariantError):
+    """The repetition does something else than the run did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """What came of repeating one stage."""
+
+    stage: str
+    num_steps: int
+    num_samples: int
+    kept_hash: str
+    """Of the weights in the run folder."""
+    hash: str
+    """Of the weights that the repetition came to."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the weights are the same, bit for bit."""
+        return self.kept_hash == self.hash
+
+
+def replay(run: Path) -> list[Repeated]:
+    """Repeat each asynchronous stage of a run; `ConfigError` if there is none, `Parted` where it goes another way."""
+    recipe = kept_recipe(run)
+    stages = open_stages(recipe)
+    with _session(recipe, run) as session:
+        repeated = list(_stages(session, stages))
+    if not repeated:
+        raise ConfigError(f"run {str(run)!r} has no stage 'rl' with max_staleness above 0 that has made a checkpoint")
+    return repeated
+
+
+def weights_hash(weights: Mapping[str, Tensor]) -> str:
+    """Sha-256 over names, shapes and bits."""
+    hashed = hashlib.sha256()
+    for name in sorted(weights):
+        values = weights[name].detach().cpu().contiguous()
+        hashed.update(f"{name} {tuple(values.shape)} {values.dtype}".encode())
+        hashed.update(values.numpy().tobytes())
+    return hashed.hexdigest()
+
+
+def _stages(session: Session, stages: Sequence[StagePlugin]) -> Iterator[Repeated]:
+    for session.position, (_, config) in enumerate(stages):
+        result = session.ledger.stage_result(session.position)
+        if isinstance(config, Config) and config.max_staleness and session.ledger.events(session.position):
+            num_steps = config.num_steps if result else training.newest_step(session)
+            if num_steps:
+                session.policy.load(session.folder.checkpoint(session.checkpoint))
+                yield _repeat(session, config, num_steps, is_finished=result is not None)
+        if result is None:
+            return
+        session.checkpoint = result.get("checkpoint", session.checkpoint)
+
+
+def _repeat(session: Session, config: Config, num_steps: int, *, is_finished: bool) -> Repeated:
+    plan = make_plan(session, config)
+    session.policy.reset_optimiser(config.optimiser_config())
+    repetition = _Repetition(session, config, plan)
+    repetition.go(num_steps)
+    if is_finished:
+        session.policy.weights.adopt_average()
+    ours = weights_hash(session.policy.masters)
+    name = session.stage_name if is_finished else training.step_name(session, num_steps)
+    session.policy.load(session.folder.checkpoint(name))
+    return Repeated(
+        stage=session.stage_name, num_steps=num_steps, num_samples=repetition.num_samples,
+        kept_hash=weights_hash(session.policy.masters), hash=ours,
+    )  # fmt: skip
+
+
+class _Repetition:
+    """One stage, driven by its events."""
+
+    def __init__(self, session: Session, config: Config, plan: Plan) -> None:
+        self._session = session
+        self._moments = from_ledger(session.ledger.events(session.position))
+        versions = Versions()
+        versions.begin(0, session.policy.version)
+        self._trainer = Trainer(session, config, plan, versions)
+        self._origin = origin_of(session, config, plan)
+        assert isinstance(session.means.engine, LocalEngine)
+        self._stream = Stream(session.means.engine, session.means.chat, self._origin)
+        self._records = _records(session)
+        self._issued = session.ledger.issued(session.position)
+        self.num_samples = 0
+
+    def go(self, num_steps: int) -> None:
+        """Repeat so many steps."""
+        for moment in self._moments:
+            finished = self._advance(moment)
+            for event in moment.events:
+                if isinstance(event, Sampled):
+                    self._compare(event, finished)
+                    continue
+                self._apply(event)
+                if isinstance(event, Trained) and event.step + 1 == num_steps:
+                    return
+            self._demand(not finished, f"engine step {moment.tick} finished more than the run's did")
+
+    def _advance(self, moment: Moment) -> list[Sample]:
+        """Step the engine to the moment; what the last step finished is compared with its events."""
+        finished: list[Sample] = []
+        while self._stream.tick < moment.tick:
+            self._demand(
+                not finished,
+                f"engine step {self._stream.tick} finished a sample, and the run's next was at {moment.tick}",
+            )
+            finished = self._stream.step()
+        return finished
+
+    def _compare(self, event: Sampled, finished: list[Sample]) -> None:
+        member = f"group {self._origin.group_id(event.key.number)}, member {event.key.member}"
+        self._demand(bool(finished), f"{member} is not finished at engine step {self._stream.tick}, and was in the run")
+        ours = sampled(finished[0].key, finished.pop(0).trajectory)
+        self._demand(ours.key == event.key, f"{member} is not the next to finish at engine step {self._stream.tick}")
+        if ours != event:
+            raise Parted(f"{member}, engine step {self._stream.tick}: {self._difference(event)}")
+        self.num_samples += 1
+
+    def _difference(self, event: Sampled) -> str:
+        """Where a sample is not what it was."""
+        kept = self._records.get((event.key.number, event.key.member))
+        ours = self._stream.members(event.key.number)[event.key.member]
+        if kept is None or kept.token_ids == ours.token_ids:
+            return "the same tokens, with other log-probabilities or versions" if kept else "another sample"
+        pairs = zip(ours.token_ids, kept.token_ids, strict=False)
+        place = next((i for i, (one, other) in enumerate(pairs) if one != other), -1) - ours.prompt_length
+        return f"the samples part at token {place}" if place >= 0 else "one sample is longer than the other"
+
+    def _apply(self, event: Event) -> None:
+        match event:
+            case Began(key):
+                self._check_draw(key)
+                self._stream.begin(key)
+            case Judged(key):
+                self._stream.judge(key, self._verdict(key))
+            case Cut(key):
+                self._stream.cut(key)
+            case Ended(number):
+                if number in self._stream.pending:
+                    self._stream.end(number)
+            case Trained():
+                self._train(event)
+            case Interrupted():
+                self._stream.interrupt()
+            case Sampled():
+                raise AssertionError("samples are compared, not applied")
+
+    def _train(self, event: Trained) -> None:
+        version = self._session.policy.version
+        self._demand(version == event.version, f"step {event.step} began from version {event.version}, not {version}")
+        groups = [self._stream.group(number, members) for number, members in event.groups]
+        self._trainer.update(event.step, StepRollouts(groups, []))
+        for number, _ in event.groups:
+            self._stream.end(number)
+
+    def _verdict(self, key: Key) -> Verdict:
+        record = self._records.get((key.number, key.member))
+        return _REPLACED if record is None or record.verdict is None else record.verdict
+
+    def _check_draw(self, key: Key) -> None:
+        issued = self._issued[self._origin.group_id(key.number)]
+        task = self._stream.draw(key.number).task
+        self._demand(
+            (task.id, task.prompt_hash) == issued,
+            f"draw {key.number} is task {task.id!r} and not the run's {issued.task_id!r}, or its prompt is another: "
+            "a domain, its data or burnish has changed since",
+        )
+
+    def _demand(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            raise Parted(f"{self._session.stage_name}: {otherwise}")
+
+
+def _records(session: Session) -> dict[tuple[int, int], Trajectory]:
+    """What was kept of each member: in files if its step has been settled, else in the ledger."""
+    files = sorted((session.folder.path / "trajectories").glob(f"{session.stage_name}-step-*.parquet"))
+    kept = [trajectory for file in files for trajectory in trajectory_files.read(file)]
+    for group_id in session.ledger.issued(session.position):
+        kept += session.ledger.rollouts(group_id)
+    return {(int(one.group_id.split("/")[1]), one.member): one for one in kept}
+
+
+@contextmanager
+def _session(recipe: Recipe, run: Path) -> Iterator[Session]:
+    """A session that reads the run and writes elsewhere."""
+    set_threads(recipe.threads)
+    with ExitStack() as stack:
+        elsewhere = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="burnish-replay-")))
+        folder = RunFolder.open(run, recipe, resume=True)
+        stack.callback(folder.close)
+        ledger = Ledger(run / "ledger.sqlite")
+        stack.callback(ledger.close)
+        sources = [Source(entry=entry, domain=open_domain(entry.domain, entry.options)) for entry in recipe.tasks]
+        loaded = load(recipe.model.name, dtype=recipe.model.dtype)
+        policy = make_policy(loaded, recipe.model, recipe.seed, recipe.learner)
+        chat = open_chat(loaded)
+        engine = open_engine(
+            loaded.model, chat, max_rows=recipe.engine.max_rows, version=lambda: policy.version,
+            options=recipe.engine.options,
+        )  # fmt: skip
+        background = stack.enter_context(Background())
+        yield Session(
+            recipe=recipe, folder=folder, ledger=ledger, sources=sources, loaded=loaded, policy=policy,
+            metrics=stack.enter_context(MetricsLog(elsewhere / "metrics.jsonl")), console=Console(quiet=True),
+            means=Means(engine=engine, chat=chat, judge=_nobody, background=background), flight=Recorder(elsewhere),
+        )  # fmt: skip
+
+
+async def _nobody(domain: Domain, task: Task, reply: str) -> Verdict:
+    raise AssertionError("verdicts come from the ledger")

@@ -1,0 +1,88 @@
+"""What asynchrony does to a step: how old its tokens are, and how many of them the correction takes away."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import torch
+
+from burnish.core.types import Trajectory
+from burnish.learner.policy import Policy
+from burnish.objectives import Streams, ops
+from burnish.rollout.groups import Group, credit
+from burnish.stages.rl_credit import sampled_logprobs
+from burnish.stages.rl_loss import Multipliers
+
+
+class Corrected:
+    """Takes note of the factors that a correction gives to tokens."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def by(self, multipliers: Multipliers) -> Multipliers:
+        """The same correction, seen."""
+
+        def seen(s: Streams) -> torch.Tensor:
+            factors_T = multipliers(s)
+            counted_T = s.weights_T != 0
+            old_logprobs_T = ops.required(s.old_logprobs_T, "old_logprobs_T")
+            ratio_T = ops.importance_ratio(old_logprobs_T, ops.required(s.rollout_logprobs_T, "rollout_logprobs_T"))
+            self._counts["tokens"] += int(counted_T.sum())
+            self._counts["masked"] += int(((factors_T == 0) & counted_T).sum())
+            self._counts["capped"] += int(((factors_T > 0) & (factors_T < ratio_T) & counted_T).sum())
+            return factors_T
+
+        return seen
+
+    def take(self) -> Mapping[str, float]:
+        """What was seen since the last call: the shares of tokens that left the loss, and whose ratio was cut short."""
+        counts, self._counts = self._counts, Counter()
+        if not counts["tokens"]:
+            return {}
+        return {f"correction_{name}": counts[name] / counts["tokens"] for name in ("masked", "capped")}
+
+
+def staleness_metrics(
+    groups: Sequence[Group], step: int, max_staleness: int, step_of: Callable[[int], int]
+) -> dict[str, float]:
+    """`staleness/K`: the share of trained tokens in replies whose oldest token was sampled K steps ago.
+
+    `step_of` says which step began from the weights of a version.
+    """
+    members = [member for group in groups for member in group.members]
+    tokens = Counter[int]()
+    for member in members:
+        tokens[step - step_of(member.oldest_version)] += member.num_sampled
+    total = max(tokens.total(), 1)
+    return {
+        **{f"staleness/{lag}": tokens[lag] / total for lag in range(max_staleness + 1)},
+        "staleness_mean": sum(lag * count for lag, count in tokens.items()) / total,
+        "mixed_share": _share(member.oldest_version != member.newest_version for member in members),
+    }
+
+
+def mismatch_of_fresh(policy: Policy, groups: Sequence[Group], temperature: float) -> float:
+    """The mean gap of sampler and learner over replies of the weights as they are; 0 if there is none.
+
+    Older replies differ because the weights have moved, so they say nothing about the engine. One group's worth of
+    replies is enough to tell a wrong engine, and costs one small forward.
+    """
+    most = max((len(group.members) for group in groups), default=0)
+    fresh = [m for group in groups for m in group.scored if m.oldest_version == policy.version][:most]
+    if not fresh:
+        return 0.0
+    rows = [row for member in fresh for row in credit([_alone(member)], torch.zeros_like)]
+    gaps = [
+        (ours_T.cpu() - sampled_logprobs(row)).abs()
+        for row, ours_T in zip(rows, policy.logprobs(rows, temperature), strict=True)
+    ]
+    return float(torch.cat(gaps).mean())
+
+
+def _alone(member: Trajectory) -> Group:
+    return Group(member.group_id, "", (member,))
+
+
+def _share(flags: Iterable[bool]) -> float:
+    values = list(flags)
+    return sum(values) / max(len(values), 1)

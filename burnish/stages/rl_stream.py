@@ -1,0 +1,393 @@
+"""The asynchronous loop of stage `rl`: the engine steps on while verdicts are outstanding and weights change.
+
+One thread samples and trains in turn; verdicts are found in the background. `rollout/scheduler` decides what begins,
+what is let go and what trains; this loop carries that out and keeps every decision in the ledger *before* it takes
+effect (`rollout/stream_log`). So a run can be repeated from its ledger (`rl_replay`), whatever decided and when.
+
+Decisions:
+- Staleness counts steps: a token that was drawn by the weights that step v begins from trains in step v + max_staleness
+  at the latest. It is checked at each update; a breach stops the run.
+- `in_flight = "continue"`: an update is made as soon as its batch is ready. Samples under way go on with the new
+  weights and with the keys and values that the old ones left; each token has its version. "finish": a batch that is
+  ready waits until all samples under way have ended, and none is begun meanwhile, so that each reply is of one version.
+- What a step trains on is read back from the ledger, so that a resumed run makes the updates again that no checkpoint
+  contains, from the same rollouts, and comes to the same weights. Then it goes on with the groups that were under way:
+  finished members stay, the others are begun anew.
+- At the stage's end what is left is dropped and booked. Groups without signal are replaced as they end.
+
+Not covered: engines in other processes; several learner ranks.
+"""
+
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from itertools import count
+
+from burnish.core.errors import ConfigError, InvariantError
+from burnish.core.ledger import PENDING
+from burnish.core.types import Trajectory
+from burnish.engine.local import LocalEngine
+from burnish.engine.types import LiveEngine
+from burnish.rollout.collect import StepRollouts
+from burnish.rollout.groups import Group
+from burnish.rollout.scheduler import Scheduler
+from burnish.rollout.scheduler_types import BatchPlan, Decision, Load, Prompt, Ticket
+from burnish.rollout.stream import Origin, Stream
+from burnish.rollout.stream_log import (
+    Began,
+    Chosen,
+    Cut,
+    Ended,
+    Event,
+    Interrupted,
+    Judged,
+    Key,
+    Moment,
+    Trained,
+    from_ledger,
+    sampled,
+    to_json,
+)
+from burnish.rollout.stream_verdicts import BackgroundVerdicts, Verdicts
+from burnish.stages.flight import flight_record
+from burnish.stages.rl_config import Config
+from burnish.stages.rl_staleness import staleness_metrics
+from burnish.stages.rl_update import Plan, log_step, train
+from burnish.stages.session import Session
+
+_PATIENCE_S = 60.0
+_LET_GO_IN_A_ROW = 1000
+
+
+class Versions:
+    """Which version of the weights each step begins from."""
+
+    def __init__(self, moments: Iterable[Moment] = ()) -> None:
+        events = [event for moment in moments for event in moment.events]
+        self._at = [event.version for event in events if isinstance(event, Trained)]
+
+    @property
+    def num_begun(self) -> int:
+        """How many steps have begun, the next one among them."""
+        return len(self._at)
+
+    def begin(self, step: int, version: int) -> None:
+        """A step begins from these weights; `InvariantError` if they are others than when it first began."""
+        if step == len(self._at):
+            self._at.append(version)
+        elif self._at[step] != version:
+            raise InvariantError(
+                f"step {step} began from version {self._at[step]} of the weights and would now begin from {version}: "
+                "the checkpoint and the ledger are not of one run; start again under another name"
+            )
+
+    def step_of(self, version: int) -> int:
+        """The last step that begins from weights no newer than these."""
+        return bisect_right(self._at, version) - 1
+
+    def largest_lag(self, step: int, max_staleness: int) -> int:
+        """How many versions a token may lag in a step."""
+        return self._at[step] - self._at[max(0, step - max_staleness)]
+
+
+def origin_of(session: Session, config: Config, plan: Plan) -> Origin:
+    """Where the stage's groups come from: the same draws as in the synchronous loop."""
+    collector = plan.collector
+    return Origin(
+        mixture=collector.mixture, stage=session.position, seed=collector.seed, group_size=config.group_size,
+        params=collector.params,
+    )  # fmt: skip
+
+
+def asynchronous_steps(
+    session: Session, config: Config, plan: Plan, first: int, *,
+    verdicts: Verdicts | None = None, clock: Callable[[], float] = time.monotonic,
+) -> Generator[dict[str, float]]:  # fmt: skip
+    """Take the steps; yields of each the mean reward of each domain that was trained on, empty without signal."""
+    engine = session.means.engine
+    if not isinstance(engine, LocalEngine):
+        raise ConfigError(
+            f"max_staleness above 0 steps the engine between updates, and engine {session.recipe.engine.use!r} is not "
+            'stepped from here; set max_staleness to 0, or engine.use to "local", in this process'
+        )
+    moments = from_ledger(session.ledger.events(session.position))
+    versions = Versions(moments)
+    versions.begin(first, session.policy.version)
+    trainer = Trainer(session, config, plan, versions)
+    for ended in (event for moment in moments for event in moment.events if isinstance(event, Ended)):
+        trainer.note_end(ended)
+    trained = {event.step: event for moment in moments for event in moment.events if isinstance(event, Trained)}
+    for step in range(first, len(trained)):
+        yield trainer.train(step, trained[step].groups)
+    if len(trained) == config.num_steps:
+        return
+    background = BackgroundVerdicts(session.means.judge, session.means.background)
+    try:
+        loop = _Loop(trainer, engine, moments, verdicts or background, clock)
+        while loop.step < config.num_steps:
+            yield loop.next_step()
+    finally:
+        background.stop()
+
+
+class Trainer:
+    """Makes a step's update from what the ledger has of it."""
+
+    def __init__(self, session: Session, config: Config, plan: Plan, versions: Versions) -> None:
+        self.session, self.config, self.plan, self.versions = session, config, plan, versions
+        self.origin = origin_of(session, config, plan)
+        self._why: dict[str, str] = {}
+
+    def note_end(self, ended: Ended) -> None:
+        """Remember why a group was let go, for the metrics of its step."""
+        self._why[self.origin.group_id(ended.number)] = ended.why
+
+    def train(self, step: int, chosen: Sequence[Chosen], idle_s: float = 0.0) -> dict[str, float]:
+        """Update on these groups, and write the step's metrics."""
+        ledger, stage = self.session.ledger, self.session.position
+        kept = [self._group(self.origin.group_id(number), set(members)) for number, members in chosen]
+        dropped = [self._group(group_id) for group_id in ledger.dropped_in(stage, step)]
+        started = time.monotonic()
+        rollouts = StepRollouts(kept, [group for group in dropped if group.members])
+        whys = Counter(self._why.get(group_id, "unknown") for group_id in ledger.dropped_in(stage, step))
+        trained = self.update(step, rollouts) | {f"dropped/{why}": count for why, count in sorted(whys.items())}
+        trained["num_groups_without_signal"] = whys["no_signal"]
+        if not rollouts.members:  # all prompts were let go before they began
+            return {}
+        timing = {"train_s": time.monotonic() - started, "idle_s": idle_s}
+        return log_step(self.session, step, rollouts, trained, timing)
+
+    def update(self, step: int, rollouts: StepRollouts) -> dict[str, float]:
+        """Make a step's update."""
+        bound, trained = self.config.max_staleness, dict[str, float]()
+        if rollouts.kept:
+            max_lag = self.versions.largest_lag(step, bound)
+            with flight_record(self.session, step, rollouts.members):
+                trained = train(self.session, self.config, self.plan, step, rollouts.kept, max_lag=max_lag)
+            trained |= staleness_metrics(rollouts.kept, step, bound, self.versions.step_of)
+        self.versions.begin(step + 1, self.session.policy.version)
+        return trained
+
+    def _group(self, group_id: str, members: set[int] | None = None) -> Group:
+        kept = [rollout for rollout in self.session.ledger.rollouts(group_id) if rollout.verdict is not None]
+        source = self.origin.mixture.draw(_number(group_id)).source
+        chosen = tuple(rollout for rollout in kept if members is None or rollout.member in members)
+        return Group(group_id, source.entry.report_name, chosen)
+
+
+class _Loop:
+    """See the module's docstring. `step` is the next to be made."""
+
+    def __init__(
+        self, trainer: Trainer, engine: LiveEngine, moments: Sequence[Moment], verdicts: Verdicts,
+        clock: Callable[[], float],
+    ) -> None:  # fmt: skip
+        session = trainer.session
+        self._session, self._trainer, self._ledger = session, trainer, session.ledger
+        self._verdicts, self._clock, self.step = verdicts, clock, trainer.versions.num_begun - 1
+        tick = moments[-1].tick if moments else 0
+        self._stream = Stream(engine, session.means.chat, trainer.origin, tick=tick)
+        self._scheduler = Scheduler(trainer.config.scheduler_config(), first_version=self.step)
+        issued = {_number(group_id) for group_id in self._ledger.issued(session.position)}
+        self._numbers: Iterator[int] = (number for number in count() if number not in issued)
+        self._recorded: dict[tuple[int, int], Trajectory] = {}
+        self._held: BatchPlan | None = None
+        self._idle_s = 0.0
+        self._told_s = 0.0
+        self._num_let_go = 0
+        if moments:
+            self._append([Interrupted()])
+        self._take_up(self._ledger.pending(session.position))
+
+    def _take_up(self, group_ids: Sequence[str]) -> None:
+        """Go on with the groups that an earlier process had begun."""
+        for group_id in group_ids:
+            members = self._ledger.rollouts(group_id)
+            self._stream.adopt(_number(group_id), members)
+            self._recorded |= {(_number(group_id), member.member): member for member in members}
+        self._scheduler.offer([self._prompt(_number(group_id)) for group_id in group_ids], self._clock())
+
+    def next_step(self) -> dict[str, float]:
+        """Sample and judge until a batch is ready, and train on it."""
+        while True:
+            now_s = self._clock()
+            wanted = self._scheduler.num_wanted(now_s)
+            self._scheduler.offer([self._prompt(next(self._numbers)) for _ in range(wanted)], now_s)
+            decision = self._scheduler.decide(now_s, self._load())
+            self._carry_out(decision, now_s)
+            if decision.load_weights:
+                return self._train()
+            if not (self._plan(now_s) or self._judge(0.0)):
+                self._go_on()
+
+    def _load(self) -> Load:
+        return Load(num_slots=self._session.recipe.engine.max_rows, num_waiting=self._stream.num_waiting)
+
+    def _prompt(self, number: int) -> Prompt:
+        draw = self._stream.draw(number)
+        limits = draw.task.limits
+        return Prompt(
+            group_id=self._trainer.origin.group_id(number),
+            domain=draw.source.entry.report_name,
+            max_tokens=min(self._trainer.origin.params.max_new_tokens, limits.max_new_tokens),
+            max_verify_s=limits.verify_wall_s,
+        )
+
+    def _plan(self, now_s: float) -> bool:
+        """Whether there is a batch that was not there before; the weights are made once they may be loaded."""
+        if self._held is not None or (plan := self._scheduler.next_batch(now_s)) is None:
+            return False
+        self._held = plan
+        self._scheduler.weights_ready(plan.version + 1, now_s)
+        return True
+
+    def _go_on(self) -> None:
+        """Sample, or wait for a verdict where there is nothing to sample."""
+        if self._stream.num_under_way:
+            self._sample()
+        elif self._verdicts.num_asked:
+            started = time.monotonic()
+            self._judge(1.0)
+            self._idle_s += time.monotonic() - started
+            self._tell_if_long()
+        else:
+            raise InvariantError(f"stage 'rl' cannot go on: {self._scheduler.status(self._clock()).text}")
+
+    def _tell_if_long(self) -> None:
+        if self._idle_s - self._told_s > _PATIENCE_S:
+            self._told_s = self._idle_s
+            self._session.console.print(self._scheduler.status(self._clock()).text, style="yellow", markup=False)
+
+    def _carry_out(self, decision: Decision, now_s: float) -> None:
+        for notice in decision.notices:
+            self._session.console.print(notice, style="yellow", markup=False)
+        cut = [_key(ticket) for ticket in decision.cut]
+        ended = [Ended(_number(group.group_id), group.why) for group in decision.ended]
+        started = [_key(start.ticket) for start in decision.start]
+        begun = [key for key in started if (key.number, key.member) not in self._recorded]
+        with self._ledger.together():
+            for group_id in decision.restarted:
+                self._ledger.forget(group_id)
+            for number in sorted({event.number for event in ended} | {key.number for key in begun}):
+                self._issue(number)
+            self._ledger.consume(self.step, dropped=[group.group_id for group in decision.ended])
+            self._append([*map(Cut, cut), *ended, *map(Began, begun)])
+        for key in cut:
+            self._stop(key)
+        for event in ended:
+            self._trainer.note_end(event)
+            self._recorded = {place: one for place, one in self._recorded.items() if place[0] != event.number}
+            if event.number in self._stream.pending:
+                self._stream.end(event.number)
+        for key in begun:
+            self._stream.begin(key)
+        for key in started:
+            if (recorded := self._recorded.pop((key.number, key.member), None)) is not None:
+                self._give(key, recorded, now_s)
+        self._check_supply(len(ended), len(started))
+
+    def _check_supply(self, num_ended: int, num_started: int) -> None:
+        self._num_let_go = 0 if num_started else self._num_let_go + num_ended
+        if self._num_let_go > _LET_GO_IN_A_ROW:
+            raise ConfigError(
+                f"stage 'rl': the last {self._num_let_go} prompts were let go before they began: "
+                f"{self._scheduler.status(self._clock()).text}; raise the budgets in `scheduler`, or lower num_steps"
+            )
+
+    def _issue(self, number: int) -> None:
+        task = self._stream.draw(number).task
+        group_id = self._trainer.origin.group_id(number)
+        self._ledger.issue(self._session.position, PENDING, group_id, task.id, task.prompt_hash)
+
+    def _stop(self, key: Key) -> None:
+        self._stream.cut(key)
+        self._verdicts.drop(key)
+
+    def _give(self, key: Key, trajectory: Trajectory, now_s: float) -> None:
+        """Tell the scheduler of a member that is sampled, and of its verdict or that it must be asked for."""
+        versions = self._trainer.versions
+        is_wanted = self._scheduler.sampled(
+            _ticket(self._trainer.origin, key), now_s,
+            num_tokens=trajectory.num_sampled,
+            oldest_version=versions.step_of(trajectory.oldest_version),
+            newest_version=versions.step_of(trajectory.newest_version),
+        )  # fmt: skip
+        if is_wanted and trajectory.verdict is None:
+            self._verdicts.ask(key, self._stream.draw(key.number), trajectory.reply)
+        elif is_wanted:
+            self._tell_verdict(key, trajectory, now_s)
+
+    def _tell_verdict(self, key: Key, trajectory: Trajectory, now_s: float) -> None:
+        assert trajectory.verdict is not None
+        self._scheduler.judged(
+            _ticket(self._trainer.origin, key), now_s, kind=trajectory.verdict.kind, score=trajectory.verdict.score,
+            sandbox_s=trajectory.verify_s,
+        )  # fmt: skip
+
+    def _sample(self) -> None:
+        """One step of the engine."""
+        finished = self._stream.step()
+        if not finished:
+            return
+        with self._ledger.together():
+            for sample in finished:
+                self._ledger.replace(sample.trajectory)
+            self._append([sampled(sample.key, sample.trajectory) for sample in finished])
+        now_s = self._clock()
+        for sample in finished:
+            self._give(sample.key, sample.trajectory, now_s)
+
+    def _judge(self, wait_s: float) -> bool:
+        """Take the verdicts that have come; whether there were any."""
+        arrived = self._verdicts.take(wait_s)
+        if not arrived:
+            return False
+        judged = [(key, self._stream.judge(key, verdict, verify_s)) for key, verdict, verify_s in arrived]
+        with self._ledger.together():
+            for _, trajectory in judged:
+                self._ledger.replace(trajectory)
+            self._append([Judged(key) for key, _ in judged])
+        now_s = self._clock()
+        for key, trajectory in judged:
+            self._tell_verdict(key, trajectory, now_s)
+        return True
+
+    def _train(self) -> dict[str, float]:
+        """The update that is due."""
+        assert self._held is not None
+        chosen = tuple(Chosen(_number(group.group_id), group.members) for group in self._held.groups)
+        is_last = self.step + 1 == self._trainer.config.num_steps
+        left = [n for n in self._stream.pending if is_last and n not in {group.number for group in chosen}]
+        id_of = self._trainer.origin.group_id
+        with self._ledger.together():
+            self._ledger.consume(
+                self.step, ready=[id_of(group.number) for group in chosen], dropped=[id_of(number) for number in left]
+            )
+            version = self._session.policy.version
+            surplus = [Ended(number, "surplus") for number in left]
+            self._append([Trained(self.step, version, chosen), *surplus])
+        for event in surplus:
+            self._trainer.note_end(event)
+        for number in [*(group.number for group in chosen), *left]:
+            self._stream.end(number)
+        rewards = self._trainer.train(self.step, chosen, self._idle_s)
+        self._scheduler.weights_loaded(self.step + 1, self._clock())
+        self.step, self._held, self._idle_s, self._told_s = self.step + 1, None, 0.0, 0.0
+        return rewards
+
+    def _append(self, events: Sequence[Event]) -> None:
+        if events:
+            self._ledger.append_events(self._session.position, self._stream.tick, to_json(events))
+
+
+def _number(group_id: str) -> int:
+    return int(group_id.split("/")[1])
+
+
+def _key(ticket: Ticket) -> Key:
+    return Key(_number(ticket.group_id), ticket.member, ticket.attempt)
+
+
+def _ticket(origin: Origin, key: Key) -> Ticket:
+    return Ticket(origin.group_id(key.number), key.member, key.attempt)

@@ -1,0 +1,166 @@
+"""The asynchronous loop: the bound on staleness, what trains, every prompt once whenever the process ends, replay."""
+
+import itertools
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from burnish.core.config import validate
+from burnish.core.errors import ConfigError, InvariantError
+from burnish.core.ledger import Ledger
+from burnish.core.types import Verdict
+from burnish.rollout.stream_log import Ended, Event, Interrupted, Key, Moment, Sampled, Trained, from_ledger
+from burnish.stages.rl_config import Config
+from burnish.stages.rl_replay import Parted, replay
+from burnish.stages.rl_stream import Versions
+from tests.stages.streams import ScriptedVerdicts, by_reply, recipe, session_of, train
+
+BOUND = 2
+
+
+def events_of(runs: Path) -> list[Event]:
+    return [
+        event for moment in from_ledger(Ledger(runs / "stream" / "ledger.sqlite").events(0)) for event in moment.events
+    ]
+
+
+def run(runs: Path, verdicts: ScriptedVerdicts, **options: object) -> list[Event]:
+    with session_of(recipe(**options), runs) as session:
+        train(session, verdicts)
+    return events_of(runs)
+
+
+def ages(events: list[Event]) -> list[int]:
+    """How many versions the oldest token of each trained reply lags; a step has one update here."""
+    oldest = {event.key[:2]: event.oldest_version for event in events if isinstance(event, Sampled)}
+    return [
+        step.version - oldest[number, member]
+        for step in events
+        if isinstance(step, Trained)
+        for number, members in step.groups
+        for member in members
+    ]
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+def test_no_trained_token_is_older_than_the_bound_whenever_verdicts_come(seed: int, tmp_path: Path) -> None:
+    lags = ages(run(tmp_path, ScriptedVerdicts(seed), num_steps=6))
+    assert max(lags) == BOUND  # it is used, and not exceeded
+    assert min(lags) >= 0
+
+
+def test_replies_that_finish_first_are_of_one_version_and_others_go_on_with_new_weights(tmp_path: Path) -> None:
+    spans: dict[str, set[bool]] = {}
+    for in_flight in ("finish", "continue"):
+        events = run(tmp_path / in_flight, ScriptedVerdicts(1), in_flight=in_flight)
+        spans[in_flight] = {e.oldest_version == e.newest_version for e in events if isinstance(e, Sampled)}
+    assert spans == {"finish": {True}, "continue": {True, False}}
+
+
+def failing(key: Key, reply: str) -> Verdict:
+    return Verdict.infrastructure_error("down") if key.member == 1 else by_reply(key, reply)
+
+
+def test_a_member_without_a_score_never_trains_and_is_tried_again_by_rule(tmp_path: Path) -> None:
+    events = run(tmp_path, ScriptedVerdicts(1, score=failing), num_steps=2, scheduler={"num_retries": 2})
+    trained = {members for step in events if isinstance(step, Trained) for _, members in step.groups}
+    assert trained == {(0, 2)}
+    attempts = Counter(e.key.attempt for e in events if isinstance(e, Sampled) and e.key.member == 1)
+    assert set(attempts) == {0, 1, 2}
+
+
+def test_a_group_with_too_few_scores_is_dropped_and_booked(tmp_path: Path) -> None:
+    with session_of(recipe(num_steps=1, scheduler={"min_members": 3, "num_retries": 0}), tmp_path) as session:
+        only_third = ScriptedVerdicts(1, score=lambda key, reply: (failing if key.number % 3 else by_reply)(key, reply))
+        train(session, only_third)
+        counts = session.ledger.group_counts(0)
+    ends = Counter(event.why for event in events_of(tmp_path) if isinstance(event, Ended))
+    assert ends["failed"] > 0
+    assert counts.dropped == ends.total()
+    assert (counts.issued, counts.ready) == (0, 0)
+
+
+def assert_each_prompt_is_consumed_once(runs: Path, num_trained: int) -> None:
+    events = events_of(runs)
+    trained = [number for step in events if isinstance(step, Trained) for number, _ in step.groups]
+    ended = [event.number for event in events if isinstance(event, Ended)]
+    assert len(trained) == num_trained
+    assert sorted(trained + ended) == list(range(len(trained) + len(ended)))
+    ledger = Ledger(runs / "stream" / "ledger.sqlite")
+    assert ledger.group_counts(0) == (0, 0, len(trained), len(ended))
+    assert ledger.pending(0) == []
+    assert not list(itertools.chain.from_iterable(ledger.rollouts(group_id) for group_id in ledger.issued(0)))
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        pytest.param([3], id="between checkpoints"),
+        pytest.param([2], id="at a checkpoint", marks=pytest.mark.slow),
+        pytest.param([1, 3, 4], id="three times", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_that_ended_goes_on_with_each_prompt_once_and_is_repeated_bit_for_bit(
+    ends: list[int], tmp_path: Path
+) -> None:
+    for seed, end in enumerate([*ends, None]):
+        with session_of(recipe(), tmp_path, resume=bool(seed)) as session:
+            train(session, ScriptedVerdicts(seed), num_steps=end)
+    events = events_of(tmp_path)
+    assert sum(isinstance(event, Interrupted) for event in events) == len(ends)
+    assert max(ages(events)) <= BOUND
+    assert_each_prompt_is_consumed_once(tmp_path, num_trained=10)
+    (repeated,) = replay(tmp_path / "stream")
+    assert repeated.is_equal
+    assert repeated.num_steps == 5
+
+
+def test_finished_members_of_groups_under_way_survive_the_end_of_the_process(tmp_path: Path) -> None:
+    with session_of(recipe(), tmp_path) as session:
+        train(session, ScriptedVerdicts(1), num_steps=3)
+        kept = {one.group_id: one for group in session.ledger.pending(0) for one in session.ledger.rollouts(group)}
+    with session_of(recipe(), tmp_path, resume=True) as session:
+        train(session, ScriptedVerdicts(1))
+    events = events_of(tmp_path)
+    after = events[events.index(Interrupted()) :]
+    again = {event.key[:2] for event in after if isinstance(event, Sampled)}
+    assert kept
+    assert not again & {(int(one.group_id.split("/")[1]), one.member) for one in kept.values()}
+
+
+def test_a_repetition_says_where_it_parts(tmp_path: Path) -> None:
+    run(tmp_path, ScriptedVerdicts(1), num_steps=2)
+    ledger = Ledger(tmp_path / "stream" / "ledger.sqlite")
+    with ledger._transaction() as db:  # a seed of another member is what a change of the sampler looks like
+        db.execute("""UPDATE events SET payload = replace(payload, '["b",1,2,0]', '["b",1,2,5]')""")
+        db.execute("""UPDATE events SET payload = replace(payload, '"s",1,2,0', '"s",1,2,5')""")
+    ledger.close()
+    with pytest.raises(Parted, match="group 0/0000001, member 2"):
+        replay(tmp_path / "stream")
+
+
+def test_a_step_that_begins_from_other_weights_than_it_did_is_refused() -> None:
+    versions = Versions([Moment(3, (Trained(0, 0, ()), Trained(1, 2, ())))])
+    versions.begin(1, 2)
+    versions.begin(2, 4)
+    assert [versions.step_of(version) for version in (0, 1, 2, 3, 4)] == [0, 0, 1, 1, 2]
+    assert versions.largest_lag(2, 1) == 2
+    with pytest.raises(InvariantError, match="not of one run"):
+        versions.begin(1, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"in_flight": "finish"}, "without max_staleness"),
+        ({"scheduler": {"lookahead": 2}}, "without max_staleness"),
+        ({"max_staleness": 1, "objective": "reinforce"}, "must be of the weights that train"),
+        ({"max_staleness": 1, "scheduler": {"batch_groups": 2}}, "leave them out"),
+        ({"max_staleness": 1, "scheduler": {"overdue": "mask"}}, "version of each token"),
+        ({"max_staleness": 1, "scheduler": {"lookahed": 2}}, "did you mean 'lookahead'"),
+    ],
+)
+def test_options_that_do_nothing_or_contradict_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        validate(Config, {"num_steps": 2, **options}, "stage 'rl'")
