@@ -53,7 +53,7 @@ REPLACED: frozenset[Why] = frozenset({"no_signal", "failed", "deadline", "budget
 UNLIMITED = Load()
 MOST_HELD_BACK = 4
 """Batches of prompts that may wait for room in their domains."""
-_NO_RULES = DomainRules()  # pyright: ignore[reportCallIssue]  # defaults are pydantic's
+_NO_RULES = DomainRules()
 _NOTHING = Decision()
 
 

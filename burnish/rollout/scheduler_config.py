@@ -15,31 +15,31 @@ Overdue = Literal["wait", "mask", "restart", "drop"]
 class DomainRules(Strict):
     """What one domain may take. None is no limit."""
 
-    max_in_flight: int | None = Field(None, ge=1)
+    max_in_flight: int | None = Field(default=None, ge=1)
     """Members that are sampled or judged at once."""
-    token_budget: int | None = Field(None, ge=1)
+    token_budget: int | None = Field(default=None, ge=1)
     """Sampled tokens over the whole stage."""
-    sandbox_budget_s: float | None = Field(None, gt=0)
+    sandbox_budget_s: float | None = Field(default=None, gt=0)
     """Seconds of verification over the whole stage."""
-    level: int | None = Field(None, ge=0)
+    level: int | None = Field(default=None, ge=0)
     """The level of its prompts; None is by predicted cost."""
 
 
 class ConcurrencyRules(Strict):
     """How many members are sampled at once: up while nothing waits, down when memory or verdicts run short."""
 
-    most: int = Field(256, ge=1)
-    least: int = Field(1, ge=1)
-    kv_high: float = Field(0.95, gt=0, le=1)
-    kv_low: float = Field(0.85, gt=0, le=1)
-    most_waiting: int = Field(0, ge=0)
+    most: int = Field(default=256, ge=1)
+    least: int = Field(default=1, ge=1)
+    kv_high: float = Field(default=0.95, gt=0, le=1)
+    kv_low: float = Field(default=0.85, gt=0, le=1)
+    most_waiting: int = Field(default=0, ge=0)
     """Members that may wait inside the engines."""
-    most_verdicts_a_sandbox: float = Field(8.0, gt=0)
+    most_verdicts_a_sandbox: float = Field(default=8.0, gt=0)
     """Replies that may wait for each sandbox."""
-    every_s: float = Field(2.0, gt=0)
-    growth: float = Field(0.1, gt=0)
+    every_s: float = Field(default=2.0, gt=0)
+    growth: float = Field(default=0.1, gt=0)
     """Up by this share of `most` at a time."""
-    backoff: float = Field(0.8, gt=0, lt=1)
+    backoff: float = Field(default=0.8, gt=0, lt=1)
     """Down by this factor at a time."""
 
     @model_validator(mode="after")
@@ -56,9 +56,9 @@ class SchedulerConfig(Strict):
 
     batch_groups: int = Field(ge=1)
     group_size: int = Field(ge=1)
-    num_batches: int | None = Field(None, ge=1)
+    num_batches: int | None = Field(default=None, ge=1)
     """So that nothing is sampled that no step will train on; None is without end."""
-    max_staleness: int = Field(0, ge=0)
+    max_staleness: int = Field(default=0, ge=0)
     """How many versions a trained token may lag behind the weights that it trains; 0 is synchronous."""
     batch_order: BatchOrder = "admission"
     overdue: Overdue = "wait"
@@ -66,31 +66,31 @@ class SchedulerConfig(Strict):
     sample it anew, or drop it."""
     on_weights: Literal["continue", "finish"] = "continue"
     """When new weights are there: rollouts in flight go on with them, or end with the old ones first."""
-    oversample: float = Field(0.0, ge=0, le=4)
+    oversample: float = Field(default=0.0, ge=0, le=4)
     """Begin that share of groups more than a batch needs; what is not ready in time is `overdue`."""
-    extra_members: int = Field(0, ge=0)
+    extra_members: int = Field(default=0, ge=0)
     """Begin that many members more than `group_size`; when enough are scored, the others are cut."""
-    lookahead: int = Field(0, ge=0)
+    lookahead: int = Field(default=0, ge=0)
     """Prompts to choose from by priority, beyond those that can begin at once."""
     needs_signal: bool = True
     """Groups whose members scored alike do not train and are replaced."""
-    max_draws_factor: float = Field(2.0, ge=1)
+    max_draws_factor: float = Field(default=2.0, ge=1)
     """A batch is drawn from at most that many times its groups; then it is short."""
-    barren_after: int = Field(32, ge=1)
+    barren_after: int = Field(default=32, ge=1)
     """Groups in a row without signal after which a domain is reported."""
-    num_retries: int = Field(1, ge=0)
+    num_retries: int = Field(default=1, ge=0)
     """New attempts at a member whose verdict timed out or whose machinery failed."""
-    min_members: int | None = Field(None, ge=1)
+    min_members: int | None = Field(default=None, ge=1)
     """Scored members that a group needs; None is 2 (1 without `needs_signal`), `group_size` is to fail fast."""
     priority: str | None = None
     """A module that defines `priority(prospect) -> float`; None is burnish.rollout.priority."""
-    ageing_s: float = Field(60.0, gt=0)
+    ageing_s: float = Field(default=60.0, gt=0)
     """Waiting for so long doubles a prompt's priority."""
     level_bounds_s: list[float] = []
     """A prompt predicted to take less than the first bound is of level 0, less than the second of level 1, ..."""
-    level_delay_s: float = Field(600.0, ge=0)
+    level_delay_s: float = Field(default=600.0, ge=0)
     """How long a prompt lets those of the level before it pass."""
-    concurrency: ConcurrencyRules = ConcurrencyRules()  # pyright: ignore[reportCallIssue]  # defaults are pydantic's
+    concurrency: ConcurrencyRules = ConcurrencyRules()
     domains: dict[str, DomainRules] = {}
 
     @property

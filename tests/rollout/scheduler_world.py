@@ -1,4 +1,4 @@
-"""A world for the scheduler: random lengths, delays and failures, one virtual clock, and a record of all that happened."""
+"""A world for the scheduler: random lengths, delays and failures on a virtual clock, and a record of what happened."""
 
 import heapq
 import json

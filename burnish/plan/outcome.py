@@ -1,0 +1,185 @@
+"""What a simulated run came to, and the time that no scheduler could have beaten.
+
+The bound. Given which groups the batches consist of, no order of work ends before any of these times:
+
+* *engines*: the tokens of all groups that trained, or could not have been avoided (no signal, too few
+  verdicts), at the most tokens a second that all engines reach with every slot full; then the last training
+  step.
+* *learner*: all training steps, one after the other, after the fastest way to the first batch: its longest
+  member alone on an engine, and its verdict.
+* *sandboxes*: the seconds of all verdicts of those groups, with every sandbox busy; then the last training
+  step.
+* *staleness*: a group of batch k begins when the weights of version k - S or later are there, thus after the
+  step k - S - 1 is over and they were loaded; its longest member, alone on an engine, its verdict and step k
+  follow. Every chain of steps S + 1 apart adds those up.
+
+The bound is the largest. It holds for the simulated world; a scheduler that changes *which* groups train
+(cutting long ones) has less to do and its own bound.
+"""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from burnish.plan.cluster import Cluster
+from burnish.plan.fleet import Fleet
+from burnish.rollout.scheduler_types import BatchPlan, Ended, Ticket
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Shares are of the whole time, `0 ... end_s`."""
+
+    end_s: float
+    num_batches: int
+    num_short_batches: int
+    num_groups_trained: int
+    num_rollouts: int
+    tokens_trained: int
+    tokens_sampled: float
+    wasted_share: float
+    """Of the sampled tokens, those that neither trained nor belonged to a group without signal."""
+    learner_busy: float
+    engines_busy: float
+    """Slot-seconds in use."""
+    sandboxes_busy: float
+    step_s: float
+    """Mean time from batch to batch."""
+    staleness: dict[int, int]
+    """Groups by the versions that their oldest token lagged."""
+    mean_length_trained: float
+    mean_length_sampled: float
+    ended: dict[str, int]
+    bound_s: float
+    bound_by: str
+
+    @property
+    def efficiency(self) -> float:
+        """The bound by the time that it took: 1 cannot be beaten."""
+        return self.bound_s / self.end_s if self.end_s else 1.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Trained tokens a second."""
+        return self.tokens_trained / self.end_s if self.end_s else 0.0
+
+
+@dataclass(slots=True)
+class _Batch:
+    begin_s: float
+    longest: int
+    took_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts while a simulation runs."""
+
+    cluster: Cluster
+    sandbox_s: float = 0.0
+    learner_s: float = 0.0
+    num_wasted: int = 0
+    tokens_trained: int = 0
+    tokens_unavoidable: int = 0
+    num_trained: int = 0
+    num_short: int = 0
+    num_members: int = 0
+    num_members_trained: int = 0
+    lengths: defaultdict[str, dict[int, int]] = field(default_factory=lambda: defaultdict[str, dict[int, int]](dict))
+    sum_lengths: int = 0
+    staleness: Counter[int] = field(default_factory=Counter[int])
+    ends: Counter[str] = field(default_factory=Counter[str])
+    batches: list[_Batch] = field(default_factory=list[_Batch])
+
+    def sampled(self, ticket: Ticket, num_tokens: int) -> None:
+        """A member was sampled to its end."""
+        self.lengths[ticket.group_id][ticket.member] = num_tokens
+        self.num_members += 1
+        self.sum_lengths += num_tokens
+
+    def wasted(self, num_tokens: int) -> None:
+        """Tokens of an attempt that was cut or died."""
+        self.num_wasted += num_tokens
+
+    def restarted(self, group_id: str) -> None:
+        """What the group had sampled is void."""
+        self.num_wasted += sum(self.lengths.pop(group_id, {}).values())
+
+    def ended(self, ended: Ended) -> None:
+        """A group will not train."""
+        self.ends[ended.why] += 1
+        num_tokens = sum(self.lengths.pop(ended.group_id, {}).values())
+        if ended.why in ("no_signal", "failed"):
+            self.tokens_unavoidable += num_tokens
+        else:
+            self.num_wasted += num_tokens
+
+    def batch(self, plan: BatchPlan, now_s: float) -> int:
+        """A batch trains; returns its tokens."""
+        num_tokens = longest = 0
+        for group in plan.groups:
+            lengths = self.lengths.pop(group.group_id)
+            trained = [lengths[member] for member in group.members]
+            num_tokens += sum(trained)
+            longest = max(longest, *trained)
+            self.num_members_trained += len(trained)
+            self.num_wasted += sum(lengths.values()) - sum(trained)
+            self.staleness[plan.version - group.oldest_version] += 1
+        self.tokens_trained += num_tokens
+        self.num_trained += len(plan.groups)
+        self.num_short += plan.is_short
+        self.batches.append(_Batch(now_s, longest))
+        return num_tokens
+
+    def learned(self, begin_s: float, took_s: float) -> None:
+        """The step of the last batch takes so long."""
+        self.batches[-1].took_s = took_s
+        self.learner_s += took_s
+
+    def outcome(self, end_s: float, fleet: Fleet) -> Outcome:
+        """Sum up."""
+        num_slots = self.cluster.engines.num * self.cluster.engines.slots
+        bounds = self.bounds()
+        bound_by = max(bounds, key=lambda name: bounds[name])
+        begins = [batch.begin_s for batch in self.batches]
+        return Outcome(
+            end_s=end_s,
+            num_batches=len(self.batches),
+            num_short_batches=self.num_short,
+            num_groups_trained=self.num_trained,
+            num_rollouts=self.num_members,
+            tokens_trained=self.tokens_trained,
+            tokens_sampled=fleet.num_tokens,
+            wasted_share=self.num_wasted / max(fleet.num_tokens, 1),
+            learner_busy=min(self.learner_s / end_s, 1.0) if end_s else 0.0,
+            engines_busy=fleet.busy_s / (num_slots * end_s) if end_s else 0.0,
+            sandboxes_busy=self.sandbox_s / (self.cluster.num_sandboxes * end_s) if end_s else 0.0,
+            step_s=(begins[-1] - begins[0]) / (len(begins) - 1) if len(begins) > 1 else end_s,
+            staleness=dict(sorted(self.staleness.items())),
+            mean_length_trained=self.tokens_trained / max(self.num_members_trained, 1),
+            mean_length_sampled=self.sum_lengths / max(self.num_members, 1),
+            ended=dict(sorted(self.ends.items())),
+            bound_s=bounds[bound_by],
+            bound_by=bound_by,
+        )
+
+    def bounds(self) -> dict[str, float]:
+        """The least time by each of the four arguments of the module's docstring."""
+        if not self.batches:
+            return {"engines": 0.0}
+        engines, steps_s = self.cluster.engines, [batch.took_s for batch in self.batches]
+        verify_s = self.sandbox_s / self.cluster.num_sandboxes
+        return {
+            "engines": (self.tokens_trained + self.tokens_unavoidable) / engines.best_rate + steps_s[-1],
+            "learner": self.batches[0].longest * engines.token_s + sum(steps_s),
+            "sandboxes": verify_s + steps_s[-1] if self.cluster.scheduler.overdue == "wait" else 0.0,
+            "staleness": self._chain_s(),
+        }
+
+    def _chain_s(self) -> float:
+        apart, engines = self.cluster.scheduler.max_staleness + 1, self.cluster.engines
+        ends_s = [0.0] * len(self.batches)
+        for number, batch in enumerate(self.batches):
+            begin_s = ends_s[number - apart] + engines.load_weights_s if number >= apart else 0.0
+            before_s = ends_s[number - 1] if number else 0.0
+            ends_s[number] = max(begin_s + batch.longest * engines.token_s, before_s) + batch.took_s
+        return ends_s[-1]

@@ -1,0 +1,131 @@
+"""The simulator: worked by hand where it can be, deterministic, and never faster than its bound."""
+
+from pathlib import Path
+
+import pytest
+
+from burnish.core.config import read_toml, validate
+from burnish.core.errors import ConfigError
+from burnish.plan.cluster import Cluster, Engines, read_cluster
+from burnish.plan.compare import best, policies, splits
+from burnish.plan.distributions import Empirical, LogNormal, Mixture, Part, Table
+from burnish.plan.fleet import Fleet
+from burnish.plan.simulate import simulate
+from burnish.rollout.scheduler_types import Ticket
+
+EXAMPLE = Path(__file__).parents[2] / "recipes/cluster_small.toml"
+
+
+def cluster(**changes) -> Cluster:
+    """Every member has 100 tokens at 0.01 s, a verdict takes 0.25 s, a training step 2 s, new weights 0.5 s."""
+    scheduler = {
+        "batch_groups": 2, "group_size": 4, "num_batches": 5, "needs_signal": False, **changes.pop("scheduler", {})
+    }  # fmt: skip
+    data = {
+        "engines": {"num": 1, "slots": 16, "token_s": 0.01, "load_weights_s": 0.5},
+        "learner": {"step_s": 2.0, "token_s": 1e-9},
+        "num_sandboxes": 100,
+        "domains": [
+            {"name": "a", "lengths": {"median": 100.0}, "max_tokens": 100, "verify_s": {"median": 0.25}}
+        ],
+        "scheduler": scheduler,
+        **changes,
+    }  # fmt: skip
+    return validate(Cluster, data, "test")
+
+
+def test_a_synchronous_step_is_sampling_verdict_training_and_new_weights():
+    outcome = simulate(cluster())
+    assert outcome.step_s == pytest.approx(1.0 + 0.25 + 2.0 + 0.5, abs=1e-3)
+    assert outcome.learner_busy == pytest.approx(5 * 2.0 / (5 * 3.25 + 4 * 0.5 + 0.5), abs=0.01)
+    assert outcome.staleness == {0: 10}
+
+
+def test_one_version_of_staleness_hides_sampling_behind_training():
+    outcome = simulate(cluster(scheduler={"max_staleness": 1}))
+    assert outcome.step_s == pytest.approx(2.0, abs=0.05)
+    assert max(outcome.staleness) == 1
+
+
+def test_members_that_run_together_slow_each_other_down():
+    fleet = Fleet(Engines(num=1, slots=4, token_s=1.0, token_s_per_member=0.5))
+    fleet.start(Ticket("a", 0, 0), 10, 0, 0, 0.0)
+    fleet.start(Ticket("b", 0, 0), 2, 0, 0, 4.0)  # a has 4 tokens; from now on a token takes 1.5 s
+    at_s, _, ticket = fleet.next_end(0, 4.0)
+    assert (at_s, ticket.group_id) == (7.0, "b")
+    fleet.stop(ticket, 7.0)  # a has 6 tokens
+    assert fleet.next_end(0, 7.0)[0] == pytest.approx(11.0)
+    assert fleet.num_tokens == pytest.approx(8.0)
+
+
+def test_standing_still_delays_by_exactly_its_time():
+    fleet = Fleet(Engines(num=1, slots=4, token_s=1.0, load_weights_s=5.0))
+    fleet.start(Ticket("a", 0, 0), 10, 0, 0, 0.0)
+    fleet.stand_still(4.0)
+    assert fleet.next_end(0, 4.0)[0] == pytest.approx(15.0)
+    assert fleet.stop(Ticket("a", 0, 0), 12.0)[1] == 7
+
+
+def test_equal_seeds_give_equal_outcomes_and_others_do_not():
+    given = read_cluster(EXAMPLE)
+    one, two, other = (simulate(given.model_copy(update={"seed": seed})) for seed in (1, 1, 2))
+    assert one == two != other
+
+
+@pytest.mark.parametrize("staleness", [0, 1, 4])
+def test_nothing_is_faster_than_the_bound(staleness):
+    given = read_cluster(EXAMPLE)
+    scheduler = given.scheduler.model_copy(update={"max_staleness": staleness, "num_batches": 6})
+    assert 0.3 < simulate(given.model_copy(update={"scheduler": scheduler})).efficiency <= 1
+
+
+def test_policies_differ_as_their_bias_says():
+    given = validate(Cluster, read_toml(EXAMPLE), "test")
+    scheduler = given.scheduler.model_copy(update={"num_batches": 8})
+    outcomes = {
+        variant.name: variant.outcome for variant in policies(given.model_copy(update={"scheduler": scheduler}))
+    }
+    assert outcomes["synchronous"].staleness.keys() == {0}
+    assert outcomes["synchronous"].tokens_per_s < outcomes["admission"].tokens_per_s
+    assert outcomes["ready, drop"].mean_length_trained < outcomes["admission"].mean_length_trained
+    assert outcomes["admission, 2 extra members"].mean_length_trained < outcomes["admission"].mean_length_trained
+    assert outcomes["due, restart"].wasted_share > outcomes["admission"].wasted_share
+
+
+def test_the_best_split_is_where_the_time_goes():
+    slow_learner = cluster(
+        engines={"num": 6, "slots": 8, "token_s": 0.01}, learner={"num": 2, "token_s": 0.02},
+        scheduler={"max_staleness": 1},
+    )  # fmt: skip
+    assert best(list(splits(slow_learner))).name == "7 learner, 1 engines"
+
+
+def test_hours_end_a_simulation_that_has_no_last_batch():
+    outcome = simulate(cluster(hours=0.02, scheduler={"num_batches": None}))
+    assert outcome.end_s == 72.0
+    assert outcome.num_batches == 19  # the first after 1.25 s, then one each 3.75 s
+
+
+def test_a_cluster_without_an_end_is_refused():
+    with pytest.raises(ConfigError, match="without an end: set hours"):
+        cluster(scheduler={"num_batches": None})
+
+
+@pytest.mark.parametrize(
+    ("distribution", "mean"),
+    [
+        (LogNormal(median=3.0, sigma=0.5), 3.0 * 2.718281828 ** (0.5**2 / 2)),
+        (Empirical(values=[1.0, 2.0, 6.0]), 3.0),
+        (
+            Mixture(parts=[Part(share=0.25, of=Empirical(values=[8.0])), Part(share=0.75, of=LogNormal(median=4.0))]),
+            5.0,
+        ),
+    ],
+)
+def test_a_table_has_its_distributions_mean(distribution, mean):
+    assert Table(distribution).mean == pytest.approx(mean, rel=2e-3)
+
+
+def test_shares_that_do_not_sum_to_one_are_refused():
+    with pytest.raises(ValueError, match="of a mixture sum to 1"):
+        Mixture(parts=[Part(share=0.5, of=Empirical(values=[1.0]))])
