@@ -23,6 +23,10 @@ from bench.contest.workloads import PROMPT
 
 BYTES = 4
 SHARED = "8 prompts x 8"
+VLLM_ENVIRONMENT = {
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_CPU_KVCACHE_SPACE": "4", "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "3600",
+}  # fmt: skip
 DECODED = {"batch 64": 64, "batch 1": 1}
 
 
@@ -36,8 +40,7 @@ def main(options: argparse.Namespace) -> None:
     cases += [(f"{name}: {new}", rows, 1, new) for name, rows in DECODED.items() for new in (1, num_new)]
     sides = [Side(name="Burnish", module="sample_burnish"), Side(name="transformers", module="sample_transformers")]
     if python := peer("vllm", f"sampling, {SHARED} against vLLM"):
-        binding = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_CPU_KVCACHE_SPACE": "4", "VLLM_LOGGING_LEVEL": "ERROR"}
-        sides.append(Side(name="vLLM", module="sample_vllm", python=python, environment=binding))
+        sides.append(Side(name="vLLM", module="sample_vllm", python=python, environment=VLLM_ENVIRONMENT))
     found = race(sides, shape | {"cases": cases}, num_rounds=num_rounds)
     ours = found.pop("Burnish")
     for name, theirs in found.items():
