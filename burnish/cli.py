@@ -28,9 +28,11 @@ app = typer.Typer(
 tasks_app = typer.Typer(help="Look at domains: their tasks, truths and graders.", no_args_is_help=True)
 sandbox_app = typer.Typer(help="What keeps code in that a model wrote.", no_args_is_help=True)
 template_app = typer.Typer(help="How conversations become token ids.", no_args_is_help=True)
+plan_app = typer.Typer(help="What a cluster would do with a recipe.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
 app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(template_app, name="chat-template")
+app.add_typer(plan_app, name="plan")
 
 RecipePath = Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file, for example recipes/quickstart.toml.")]
 Assignments = Annotated[
@@ -268,6 +270,34 @@ def sandbox_serve(
     from burnish.commands.sandbox_server import serve
 
     serve(host, port, isolation, workers, token_file, cert, key)
+
+
+@plan_app.command(name="simulate")
+@polite
+def plan_simulate(
+    cluster: Annotated[
+        Path, typer.Argument(metavar="CLUSTER", help="A TOML file, for example recipes/cluster_small.toml.")
+    ],
+    assignments: Assignments = None,
+    policies: Annotated[bool, typer.Option("--policies", help="Compare the scheduler's policies.")] = False,
+    splits: Annotated[bool, typer.Option("--splits", help="Find the best split of learner and engines.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the scheduler on a virtual clock: utilisation, staleness, time per step, and the bound."""
+    from burnish.commands.plan import simulate_command
+
+    simulate_command(cluster, assignments or [], with_policies=policies, with_splits=splits, as_json=as_json)
+
+
+@plan_app.command(name="fit")
+@polite
+def plan_fit(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder with a finished stage rl.")],
+) -> None:
+    """Print the cluster that a run shows, as JSON that `plan simulate` reads."""
+    from burnish.commands.plan import fit_command
+
+    fit_command(run)
 
 
 def main() -> None:
