@@ -245,13 +245,15 @@ class LocalPlace:
         family, link = self._family, self._link
         self._has_stopped = True
         family.places.discard(self)
-        if family.places:
-            with suppress(SandboxError):
-                await link.ask("close", name=self._name)
-        await self._close_shells()
-        if not family.places:
-            link.hang_up()
-            await asyncio.to_thread(link.end)
+        try:
+            if family.places:
+                with suppress(SandboxError):
+                    await link.ask("close", name=self._name)
+            await self._close_shells()
+        finally:  # also of a stop that is cancelled: there will be no other
+            if not family.places:
+                link.hang_up()
+                await asyncio.to_thread(link.end)
 
     async def _close_shells(self) -> None:
         for shell in list(self._shells):

@@ -65,7 +65,12 @@ class NamespaceBox:
                     zygote.stop()
                     self._retired.append(zygote)
                 zygote = self._zygotes[preload] = Zygote(preload, self._num_workers + NUM_SPARE_SLOTS)
-                zygote.wait_until_ready(cancel)
+                try:
+                    zygote.wait_until_ready(cancel)
+                except BaseException:
+                    del self._zygotes[preload]
+                    zygote.close()
+                    raise
             return zygote
 
     def _stop(self) -> None:

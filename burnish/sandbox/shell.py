@@ -12,9 +12,10 @@ into bash's memory, since both are one user. So a verdict runs its commands by `
 an agent had.
 
 Past its time, or its output, a command gets SIGINT, then its process group is killed, again and again for some
-seconds; if it is bash itself that does not come back, a new bash is started in the old folder. A signal that meets bash
-between two commands makes it drop the line that it reads. So it is asked for its report again, and after a signal or a
-key the next command waits until bash has answered once more, which it does only after all that was sent before.
+seconds; if it is bash itself that does not come back, a new bash is started in the old folder, or in `/work` if that
+has gone. A signal that meets bash between two commands makes it drop the line that it reads. So it is asked for its
+report again, and after a signal or a key the next command waits until bash has answered once more, which it does only
+after all that was sent before.
 
 Covered: what is typed, job control, terminal size, paging. Not covered: full-screen programs (they run, and
 their escape codes are what comes out).
@@ -40,6 +41,7 @@ from burnish.sandbox.types import check_limits
 PATIENCE_S: Final = 0.5
 NUM_ATTEMPTS: Final = 10
 NUM_MEETINGS: Final = 5
+LONGEST_ERROR: Final = 300
 STARTING_S: Final = 10.0
 ENDING_S: Final = 5.0
 """From the end of bash's reports to its own."""
@@ -117,8 +119,11 @@ class LocalShell:
         self._last_code = 0
         try:
             await self._orders.give(SETUP.encode(), STARTING_S)
-            if not await self._meet(STARTING_S):  # before that, a signal would end bash itself
-                raise SandboxError(f"sandbox: a shell did not answer within {STARTING_S:.0f} s of its start")
+            has_met = await self._meet(STARTING_S)  # before that, a signal would end bash itself
+            if not has_met or self._reports.take() is None:
+                self._terminal.take_rest()
+                said = bytes(self._terminal.output[:LONGEST_ERROR]).decode(errors="replace").strip()
+                raise SandboxError(f"sandbox: a shell in {cwd!r} did not start: {said or 'it said nothing'}")
         except BaseException:
             self._let_go()
             self._link.forget(self.number)
@@ -184,6 +189,7 @@ class LocalShell:
 
     def _let_go(self) -> None:
         self._is_open = False
+        self._has_news.set()  # for whoever waits for a command
         self._terminal.close()
         self._orders.close()
         self._reports.close()
@@ -272,6 +278,8 @@ class LocalShell:
         """Wait for the end; whether it came before the time, or too much of output, had."""
         deadline = self._loop.time() + timeout_s
         while not self._reports.has_any():
+            if not self._is_open:
+                raise SandboxError("sandbox: this shell was closed while a command ran in it")
             left_s = deadline - self._loop.time()
             if left_s <= 0 or (stops_at_cap and self._is_over_output()):
                 return False
@@ -302,7 +310,11 @@ class LocalShell:
         self._let_go()
         await self._link.ask("kill", task=number)
         await self._link.answer(number)
-        await self.start(self._cwd)
+        try:
+            await self.start(self._cwd)
+        except SandboxError:  # its folder may have gone, or lie too deep to be named
+            self._cwd = "/work"
+            await self.start(self._cwd)
         self._terminal.output += output
         return self._reply(ending, code, has_new_shell=True)
 

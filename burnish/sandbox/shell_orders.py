@@ -27,7 +27,7 @@ class Orders:
                 if loop.time() >= deadline:
                     return False
                 await asyncio.sleep(LOOK_EVERY_S)
-            except ConnectionError:  # killed meanwhile, which is met by whoever waits for its report
+            except OSError:  # killed or closed meanwhile, which is met by whoever waits for its report
                 self._left = b""
         return True
 

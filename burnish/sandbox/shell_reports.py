@@ -59,7 +59,7 @@ class Reports:
     def _read(self) -> None:
         room = socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4 * MAX_FDS)
         try:
-            text, ancillary, _, _ = self._link.recvmsg(CHUNK_BYTES, room)
+            text, ancillary, _, _ = self._link.recvmsg(CHUNK_BYTES, room, socket.MSG_CMSG_CLOEXEC)
         except BlockingIOError:
             return
         except OSError:

@@ -36,6 +36,7 @@ class Terminal:
         self._loop = asyncio.get_running_loop()
         self._fd, self._cap_bytes, self._on_news = fd, cap_bytes, on_news
         self.output = bytearray()
+        self._is_closed = False
         os.set_blocking(fd, False)
         self._loop.add_reader(fd, self._hear)
 
@@ -45,6 +46,8 @@ class Terminal:
 
     def _read(self) -> bool:
         """Take a chunk; whether there was one. Of what exceeds the cap, the end is kept, where a mark may be."""
+        if self._is_closed:
+            return False
         try:
             chunk = os.read(self._fd, CHUNK_BYTES)
         except BlockingIOError:
@@ -75,19 +78,24 @@ class Terminal:
     def interrupt(self) -> None:
         """Send what Ctrl-C stands for to the group that has the terminal; it is sent when this returns."""
         with suppress(OSError):  # nobody has the terminal any more
-            fcntl.ioctl(self._fd, TIOCSIG, signal.SIGINT)
+            if not self._is_closed:
+                fcntl.ioctl(self._fd, TIOCSIG, signal.SIGINT)
 
     async def press(self, keys: bytes, patience_s: float) -> None:
         """Press keys; a program that reads none of them may let them be lost."""
         deadline = self._loop.time() + patience_s
-        while keys and self._loop.time() < deadline:
+        while keys and not self._is_closed and self._loop.time() < deadline:
             try:
                 keys = keys[os.write(self._fd, keys) :]
             except BlockingIOError:
                 await asyncio.sleep(LOOK_EVERY_S)
+            except OSError:  # nobody has the terminal any more
+                return
 
     def rest(self) -> None:
         """Have every key take effect now, drop those that nobody has read, and let output flow that was stopped."""
+        if self._is_closed:
+            return
         with suppress(OSError):
             near = fcntl.ioctl(self._fd, TIOCGPTPEER, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
@@ -106,3 +114,4 @@ class Terminal:
         """Let it go."""
         self._loop.remove_reader(self._fd)
         os.close(self._fd)
+        self._is_closed = True  # the number may be another's from now on

@@ -52,6 +52,15 @@ def wait_until(condition, within_s: float = 10.0) -> bool:
 def _isolating_host(box): ...
 
 
+def test_a_server_that_cannot_start_leaves_no_descriptor(run_job):
+    counts: list[int] = []
+    for _ in range(2):
+        with pytest.raises(SandboxError, match="no_such_module"):
+            run_job("print(1)", preload=("no_such_module",))
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[1] == counts[0]
+
+
 def test_a_daemon_is_gone_when_the_outcome_is_there(run):
     name = f"dm{os.getpid()}".encode()
     outcome = run(NAMED.format(name=name) + DAEMON + "print(1)")

@@ -129,9 +129,14 @@ class StewardPlace:
         """Kill what runs, and set `/work` back."""
         if snapshot not in self._snapshots:
             raise SandboxError(f"sandbox: no snapshot {snapshot!r} of this place; it has {len(self._snapshots)}")
-        await self._alive().stop()
-        self._inner = await self._open_inner()
-        await self._unpack(self._snapshots[snapshot])
+        archive = self._snapshots[snapshot]
+        try:
+            await self._alive().stop()
+            self._inner = await self._open_inner()
+            await self._unpack(archive)
+        except BaseException:  # half a tree is no snapshot
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         """Kill everything and leave nothing."""

@@ -55,6 +55,7 @@ class Keeper:
         self._stores: set[str] = set()
         self._snapshots: dict[str, Snapshot] = {}
         self._num_snapshots = 0
+        self._mark = os.urandom(6).hex()  # names of one family's snapshots mean nothing in another
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
         self._children = Children(self._poll, self._say)
@@ -132,6 +133,8 @@ class Keeper:
         return {}
 
     def _snapshot(self, name: str | None) -> Snapshot:
+        if name is not None and name not in self._snapshots:
+            raise ValueError(f"no snapshot {name!r} here: it belongs to another place, or to one that was stopped")
         return self._start if name is None else self._snapshots[name]
 
     def _empty(self, emptied: room.Room) -> None:
@@ -179,7 +182,7 @@ class Keeper:
         else:
             chain = kept.chain
         self._num_snapshots += 1
-        key = f"{name}-{self._num_snapshots}"
+        key = f"{name}-{self._num_snapshots}-{self._mark}"
         mode = stat.S_IMODE(os.lstat(kept.upper).st_mode)
         self._snapshots[key] = Snapshot(chain=list(chain), mode=mode, owner=name)
         return {"snapshot": key, "has_moved": has_moved}

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,35 @@ def below(pid: int) -> list[int]:
     for task in Path(f"/proc/{pid}/task").iterdir():
         found += map(int, (task / "children").read_text().split())
     return found
+
+
+def test_a_snapshot_of_another_place_is_refused_and_nothing_changes(do, places, place):
+    other = do(places._start(PlaceSpec()))
+    strange = do(other.snapshot())
+    do(other.stop())
+    do(place.snapshot())
+    do(place.write("f", b"kept"))
+    with pytest.raises(SandboxError, match="belongs to another place"):
+        do(place.restore(strange))
+    assert do(place.read("f", 9)) == b"kept"
+
+
+def test_a_stop_that_is_cancelled_is_a_stop_all_the_same(do, places):
+    async def cancel() -> int:
+        place = await places._start(PlaceSpec())
+        await place.open_shell()
+        stopping = asyncio.ensure_future(place.stop())
+        await asyncio.sleep(0)
+        stopping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stopping
+        return place._family.link.pid
+
+    pid = do(cancel())
+    deadline = time.monotonic() + 20.0
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{pid}").exists()
 
 
 def test_a_path_of_any_length_is_refused_and_the_place_goes_on(do, place):

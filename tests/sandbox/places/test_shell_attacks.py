@@ -167,6 +167,27 @@ def test_a_time_that_is_none_is_refused(send, timeout_s):
     assert send("echo on").output == "on\n"
 
 
+def test_a_shell_that_is_closed_while_a_command_runs_says_so_at_once(do, place):
+    async def close() -> None:
+        shell = await place.open_shell()
+        sending = asyncio.ensure_future(shell.send("sleep 60"))
+        await asyncio.sleep(0.1)
+        await shell.close()
+        with pytest.raises(SandboxError, match="closed while a command ran"):
+            await asyncio.wait_for(sending, 10.0)
+
+    do(close())
+
+
+def test_a_new_shell_starts_in_work_when_its_folder_has_gone(do, place):
+    shell = do(place.open_shell(patience_s=0.05))
+    do(shell.send("mkdir /tmp/gone; cd /tmp/gone"))
+    reply = do(shell.send("rmdir /tmp/gone; trap '' INT; while :; do :; done", 0.5))
+    assert (reply.has_new_shell, reply.cwd) == (True, "/work")
+    assert do(shell.send("pwd")).output == "/work\n"
+    do(shell.close())
+
+
 def test_an_order_that_was_answered_is_not_waited_for(do, place):
     with pytest.raises(SandboxError, match="answered already"):
         do(place._link.answer(1 << 30))
