@@ -66,7 +66,7 @@ OTHER_BENCHES := $(filter-out $(QUICK_BENCHES) native_steps time_to_reward,$(bas
 
 bench: install ## Run every benchmark in bench/ but time_to_reward, with a share of the long ones
 	@for name in $(QUICK_BENCHES); do echo "== bench.$$name --quick"; $(BIN)/python -m bench.$$name --quick; done
-	@echo "== bench.native_steps --no-transformers"; $(BIN)/python -m bench.native_steps --no-transformers
+	@echo "== bench.native_steps --no-transformers --new 32"; $(BIN)/python -m bench.native_steps --no-transformers --new 32
 	@for name in $(OTHER_BENCHES); do echo "== bench.$$name"; $(BIN)/python -m bench.$$name; done
 
 lint: install

@@ -11,6 +11,7 @@ from bench.contest.workloads import GROUP, Sample, Workload, num_tokens_of, rows
 from burnish import __version__
 from burnish.learner.packing import Row, pack
 from burnish.learner.policy import Batch, Policy
+from burnish.models.forward import checkpoint_activations
 from burnish.models.load import load
 from burnish.models.lora import add_lora, trainable
 from burnish.objectives import grpo, sft
@@ -53,7 +54,10 @@ def main(shape: dict[str, Any]) -> None:
     """Time one update."""
     torch.set_num_threads(shape["threads"])
     samples = rows_of(shape["workload"], shape["tokens"])
-    policy = open_policy(load(shape["model"], dtype="float32").model, shape["trains"])
+    model = load(shape["model"], dtype="float32").model
+    if shape["checkpointing"]:
+        checkpoint_activations(model)
+    policy = open_policy(model, shape["trains"])
     rows = rows_with_advantages(samples)
     update(policy, shape["workload"], rows[:2])
     watch = Stopwatch()

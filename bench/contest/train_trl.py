@@ -22,7 +22,9 @@ LEARNING_RATE = 1e-5
 PACK_TOKENS = 2048
 
 
-def sft_trainer(model: Any, tokenizer: Any, samples: Sequence[Sample], packing: bool, callback: AroundSteps) -> Any:
+def sft_trainer(
+    model: Any, tokenizer: Any, samples: Sequence[Sample], callback: AroundSteps, packing: bool, plain: dict[str, Any]
+) -> Any:  # fmt: skip
     """One step over all samples."""
     rows = Dataset.from_list(
         [
@@ -33,17 +35,18 @@ def sft_trainer(model: Any, tokenizer: Any, samples: Sequence[Sample], packing: 
             for sample in samples
         ]
     )
-    whole = -(-num_tokens_of(samples) // PACK_TOKENS) if packing else -(-len(samples) // MICRO_BATCH)
+    most_batches = len(samples) if packing else -(-len(samples) // MICRO_BATCH)
     config = SFTConfig(
-        **PLAIN, learning_rate=LEARNING_RATE, per_device_train_batch_size=1 if packing else MICRO_BATCH,
-        gradient_accumulation_steps=whole, train_sampling_strategy="sequential", packing=packing,
+        **plain, learning_rate=LEARNING_RATE, per_device_train_batch_size=1 if packing else MICRO_BATCH,
+        gradient_accumulation_steps=most_batches, train_sampling_strategy="sequential", packing=packing,
         max_length=PACK_TOKENS, completion_only_loss=True,
     )  # fmt: skip
     return SFTTrainer(model=model, args=config, train_dataset=rows, processing_class=tokenizer, callbacks=[callback])
 
 
 def grpo_trainer(
-    model: Any, tokenizer: Any, samples: Sequence[Sample], callback: AroundSteps, handed_over: Callable[[], None]
+    model: Any, tokenizer: Any, samples: Sequence[Sample], callback: AroundSteps, handed_over: Callable[[], None],
+    plain: dict[str, Any],
 ) -> Any:  # fmt: skip
     """One step over all samples, which are replies that were stored."""
     group = min(GROUP, len(samples))
@@ -62,7 +65,7 @@ def grpo_trainer(
         return list(stored_reward)
 
     config = GRPOConfig(
-        **PLAIN, learning_rate=LEARNING_RATE, per_device_train_batch_size=min(MICRO_BATCH, len(samples)),
+        **plain, learning_rate=LEARNING_RATE, per_device_train_batch_size=min(MICRO_BATCH, len(samples)),
         gradient_accumulation_steps=-(-len(samples) // MICRO_BATCH), num_generations=group, beta=0.0,
         loss_type="grpo", max_completion_length=256, shuffle_dataset=False,
     )  # fmt: skip
@@ -78,13 +81,14 @@ def main(shape: dict[str, Any]) -> None:
     torch.set_num_threads(shape["threads"])
     samples = rows_of(shape["workload"], shape["tokens"])
     model, tokenizer = open_model(shape["model"], shape["trains"])
+    plain = PLAIN | {"gradient_checkpointing": shape["checkpointing"]}
     watch = Stopwatch()
     around = AroundSteps(watch.start, lambda: watch.stop("update"))
     for some in (samples[:2], samples):
         if shape["workload"] == "sft":
-            trainer = sft_trainer(model, tokenizer, some, shape["packing"], around)
+            trainer = sft_trainer(model, tokenizer, some, around, shape["packing"], plain)
         else:
-            trainer = grpo_trainer(model, tokenizer, some, around, watch.start)
+            trainer = grpo_trainer(model, tokenizer, some, around, watch.start, plain)
         trainer.train()
     versions = {"trl": trl.__version__, "transformers": transformers.__version__, "torch": torch.__version__}
     watch.report(versions, num_tokens=num_tokens_of(samples))
