@@ -8,15 +8,17 @@ from torch import Tensor
 
 from burnish.learner.packing import Pack, Row
 from burnish.models.forward import TokenStats
+from burnish.models.fused_head import TopTokens
 from burnish.objectives import Streams, aggregation
 
 
 class Batch(NamedTuple):
     """Rows of one update and how their tokens are weighed.
 
-    `advantages` has an entry a row, one a trained token; None is each row's own number, the same at all its tokens.
+    `advantages` has an entry a row, one a trained token; None is what each row says itself.
     `old_logprobs` has an entry a row: the proximal policy's, one a trained token; None means that the policy that is
-    being differentiated is the proximal policy (the first update on fresh samples).
+    being differentiated is the proximal policy (the first update on fresh samples). `ref_top` has an entry a row: the
+    reference's likeliest tokens at each trained place, which the policy is asked for too.
     """
 
     rows: Sequence[Row]
@@ -26,6 +28,7 @@ class Batch(NamedTuple):
     old_logprobs: Sequence[Tensor] | None = None
     ref_logprobs: Sequence[Tensor] | None = None
     advantages: Sequence[Tensor] | None = None
+    ref_top: Sequence[TopTokens] | None = None
 
     @property
     def num_together(self) -> int:
@@ -44,7 +47,7 @@ def streams(batch: Batch, piece: Pack, stats: TokenStats) -> Streams:
     lengths = [row.num_trained for row in rows]
     repeats = torch.tensor(lengths)
     device = stats.logprobs_N.device
-    advantages_B = torch.tensor([row.advantage for row in rows])
+    of_rows_N = torch.tensor([value for row in rows for value in _advantages(row)])
     advantages_N = _select(batch.advantages, piece.row_indices, device)
     old_logprobs_N = _select(batch.old_logprobs, piece.row_indices, device)
     rollout_logprobs_N = _sampled_logprobs(rows)
@@ -52,11 +55,29 @@ def streams(batch: Batch, piece: Pack, stats: TokenStats) -> Streams:
         new_logprobs_T=stats.logprobs_N,
         weights_T=aggregation.weigh(batch.aggregate, lengths, max_length=batch.max_length).weights_T.to(device),
         sequence_T=torch.arange(len(rows)).repeat_interleave(repeats).to(device),
-        advantages_T=advantages_B.repeat_interleave(repeats).to(device) if advantages_N is None else advantages_N,
+        advantages_T=of_rows_N.to(device) if advantages_N is None else advantages_N,
         old_logprobs_T=stats.logprobs_N.detach() if old_logprobs_N is None else old_logprobs_N,
         rollout_logprobs_T=None if rollout_logprobs_N is None else rollout_logprobs_N.to(device),
         ref_logprobs_T=_select(batch.ref_logprobs, piece.row_indices, device),
+        entropies_T=stats.entropies_N,
+        top_logprobs_T_K=stats.top.logprobs_N_K if stats.top else None,
+        ref_top_logprobs_T_K=_ref_top_logprobs(batch, piece, device),
     )
+
+
+def ref_top_ids(batch: Batch, piece: Pack) -> Tensor | None:
+    """The tokens that the policy is asked for in a pack beside those that train."""
+    if batch.ref_top is None or not piece.row_indices:
+        return None
+    return torch.cat([batch.ref_top[index].ids_N_K for index in piece.row_indices])
+
+
+def _ref_top_logprobs(batch: Batch, piece: Pack, device: torch.device) -> Tensor | None:
+    return _select([top.logprobs_N_K for top in batch.ref_top], piece.row_indices, device) if batch.ref_top else None
+
+
+def _advantages(row: Row) -> Sequence[float]:
+    return row.token_advantages or (row.advantage,) * row.num_trained
 
 
 def _select(values: Sequence[Tensor] | None, indices: Sequence[int], device: torch.device) -> Tensor | None:

@@ -21,13 +21,15 @@ class Row:
     """One sequence and what trains it.
 
     `was_sampled` marks the tokens that train (the first token of a sequence never can). `advantage`
-    holds for all of them; `rollout_logprobs` has one entry a token, 0.0 where it was not sampled.
+    holds for all of them, unless `token_advantages` has one for each; `rollout_logprobs` has one entry a token of
+    the sequence, 0.0 where it was not sampled.
     """
 
     token_ids: tuple[int, ...]
     was_sampled: tuple[bool, ...]
     advantage: float = 0.0
     rollout_logprobs: tuple[float, ...] | None = None
+    token_advantages: tuple[float, ...] | None = None
 
     @property
     def prompt_length(self) -> int:

@@ -16,12 +16,13 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from burnish.core.errors import InvariantError
-from burnish.learner.batch import Batch, streams
+from burnish.learner.batch import Batch, ref_top_ids, streams
 from burnish.learner.optimiser import OptimiserConfig
 from burnish.learner.packing import Pack, Row, pack
 from burnish.learner.ranks import Alone, Ranks
 from burnish.learner.weights import Snapshot, Weights
 from burnish.models.forward import PackedForward, TokenStats
+from burnish.models.fused_head import TopTokens
 from burnish.models.parameters import hidden_matrices
 from burnish.objectives import Loss, Streams
 
@@ -69,7 +70,7 @@ class Policy:
         (global_weight,) = self._ranks.total([batch.global_weight])
         sums = {"loss": 0.0, "weights": 0.0}
         for piece in self._packs(batch.rows, batch.num_together):
-            stats = self._forward(piece, batch.temperature)
+            stats = self._forward(piece, batch.temperature, ref_top_ids(batch, piece))
             if not piece.row_indices:
                 (stats.logprobs_N.sum() * 0).backward()
                 continue
@@ -99,6 +100,21 @@ class Policy:
                     scored.update(zip(piece.row_indices, logprobs_N.split(lengths), strict=True))
         return [scored[index] for index in range(len(rows))]
 
+    @torch.no_grad()
+    def top_tokens(
+        self, rows: Sequence[Row], k: int, temperature: float, *, within: AbstractContextManager[object] | None = None
+    ) -> list[TopTokens]:
+        """The k likeliest tokens at each trained place of each row, for example of the reference."""
+        found: dict[int, TopTokens] = {}
+        with within or nullcontext():
+            for piece in self._packs(rows, 1):
+                top = self._forward(piece, temperature, k).top
+                lengths = [rows[index].num_trained for index in piece.row_indices]
+                if lengths and top is not None:
+                    parts = zip(top.ids_N_K.split(lengths), top.logprobs_N_K.split(lengths), strict=True)
+                    found.update(zip(piece.row_indices, (TopTokens(*part) for part in parts), strict=True))
+        return [found[index] for index in range(len(rows))]
+
     def snapshot(self) -> Snapshot:
         """A copy of the masters as they are now, for example the reference of a KL penalty."""
         return self.weights.snapshot()
@@ -124,9 +140,9 @@ class Policy:
             (nothing,) = pack([_NOTHING], 1)
             yield replace(nothing, row_indices=())
 
-    def _forward(self, piece: Pack, temperature: float) -> TokenStats:
+    def _forward(self, piece: Pack, temperature: float, top: Tensor | int | None = None) -> TokenStats:
         return self._run(
-            piece.token_ids_T, piece.positions_T, piece.layout, piece.predictor_N, piece.target_ids_N, temperature
+            piece.token_ids_T, piece.positions_T, piece.layout, piece.predictor_N, piece.target_ids_N, temperature, top
         )
 
     def _means(self, sums: Mapping[str, float], global_weight: float) -> dict[str, float]:

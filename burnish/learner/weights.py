@@ -91,6 +91,13 @@ class Weights:
         finally:
             self._publish(own)
 
+    @torch.no_grad()
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Go on from other weights of the same names, as exact as they are; what they lack stays."""
+        for name, value in snapshot.items():
+            fill(self.masters[name], value)
+        self._publish(self.masters)
+
     def adopt_average(self) -> None:
         """Go on with the running average as the weights, if one is kept; raises the version."""
         if self.average is None:

@@ -19,10 +19,12 @@ from burnish.models.attention import IMPLEMENTATION, Block, Layout, PackedLayout
 
 
 class TokenStats(NamedTuple):
-    """Per token: its log-probability and the entropy of its distribution (nats, no gradient)."""
+    """Per token: its log-probability and the entropy of its distribution (nats)."""
 
     logprobs_N: Tensor
     entropies_N: Tensor
+    top: fused_head.TopTokens | None = None
+    """Several tokens a place: those that were given, or the likeliest, with their log-probabilities."""
 
 
 def hidden_states(model: PreTrainedModel, token_ids_T: Tensor, positions_T: Tensor, layout: Layout) -> Tensor:
@@ -50,11 +52,18 @@ def logits(model: PreTrainedModel, hidden_N_D: Tensor) -> Tensor:
 
 
 def token_stats(
-    model: PreTrainedModel, hidden_N_D: Tensor, target_ids_N: Tensor, temperature: float = 1.0
-) -> TokenStats:
-    """Log-probability of each target under softmax(logits / temperature)."""
-    stats = fused_head.head_stats(head_of(model, temperature), hidden_N_D, target_ids_N[:, None])
-    return TokenStats(stats.logprobs_N_K[:, 0].clone(), stats.entropies_N)  # a sharder hangs hooks on it: no view
+    model: PreTrainedModel, hidden_N_D: Tensor, target_ids_N: Tensor, temperature: float = 1.0,
+    top: Tensor | int | None = None,
+) -> TokenStats:  # fmt: skip
+    """Log-probability of each target under softmax(logits / temperature); `top` is ids or how many to find."""
+    head = head_of(model, temperature)
+    if not isinstance(top, Tensor):
+        stats = fused_head.head_stats(head, hidden_N_D, target_ids_N[:, None])
+        found = None if top is None else fused_head.top_tokens(head, hidden_N_D, top)
+        return TokenStats(stats.logprobs_N_K[:, 0].clone(), stats.entropies_N, found)  # hooks hang on it: no view
+    stats = fused_head.head_stats(head, hidden_N_D, torch.cat([target_ids_N[:, None], top], -1))
+    given = fused_head.TopTokens(top, stats.logprobs_N_K[:, 1:].clone())
+    return TokenStats(stats.logprobs_N_K[:, 0].clone(), stats.entropies_N, given)
 
 
 class PackedForward(nn.Module):
@@ -66,12 +75,13 @@ class PackedForward(nn.Module):
 
     def forward(
         self, token_ids_T: Tensor, positions_T: Tensor, layout: Layout, predictor_N: Tensor, target_ids_N: Tensor,
-        temperature: float,
+        temperature: float, top: Tensor | int | None = None,
     ) -> TokenStats:  # fmt: skip
-        """Statistics of each target, which is predicted from its predictor's place."""
+        """Statistics of each target, which is predicted from its predictor's place; `top` is as in `token_stats`."""
         device = self.model.device
         hidden_T_D = hidden_states(self.model, token_ids_T.to(device), positions_T.to(device), layout)
-        return token_stats(self.model, hidden_T_D[predictor_N.to(device)], target_ids_N.to(device), temperature)
+        top = top.to(device) if isinstance(top, Tensor) else top
+        return token_stats(self.model, hidden_T_D[predictor_N.to(device)], target_ids_N.to(device), temperature, top)
 
 
 def checkpoint_activations(model: PreTrainedModel) -> None:

@@ -5,11 +5,12 @@ With logits z = W h / T and p = softmax(z), the derivative of log p_i is W_i - s
   no product with the vocabulary at all;
 * where the head trains, its gradient needs p weighed by what comes from above, so the backward pass makes the
   logits of a chunk again; their normaliser is kept.
+The entropy of p has the derivative -p_v (log p_v + entropy) by z_v; who differentiates it pays for logits that are made
+again, also where the head is frozen.
 With soft-capping, z = c tanh(W h / c) / T, each row of W is scaled by 1 - tanh^2.
 
 Decisions: log-probabilities of several tokens a place cost no further product (for the KL to the k best tokens of
-another model). The entropy comes from the same pass and carries no gradient. Softmax is in float32, products are
-in the head's precision. Not covered: gradients of the entropy.
+another model). The entropy comes from the same pass. Softmax is in float32, products are in the head's precision.
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ class Head(NamedTuple):
 
 
 class HeadStats(NamedTuple):
-    """Log-probabilities of the ids that were asked for, and entropies (nats, no gradient)."""
+    """Log-probabilities of the ids that were asked for, and entropies (nats)."""
 
     logprobs_N_K: Tensor
     entropies_N: Tensor
@@ -94,50 +95,68 @@ class _HeadStats(torch.autograd.Function):
             if keeps_expected:
                 scaled_C_V = p_C_V if slopes_C_V is None else p_C_V.mul_(slopes_C_V)
                 expected_N_D[chunk] = scaled_C_V.to(weight_V_D.dtype) @ weight_V_D
-        ctx.save_for_backward(hidden_N_D, weight_V_D, ids_N_K, lse_N, expected_N_D, slopes_N_K)
+        ctx.save_for_backward(hidden_N_D, weight_V_D, ids_N_K, lse_N, expected_N_D, slopes_N_K, entropies_N)
         ctx.head, ctx.keeps_expected = head, keeps_expected
-        ctx.mark_non_differentiable(entropies_N)
+        ctx.set_materialize_grads(False)
         return logprobs_N_K, entropies_N
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor):
-        grad_N_K = grads[0] / ctx.head.temperature
-        if ctx.keeps_expected:
-            return _gradient_of_hidden(ctx, grad_N_K), None, None, None, None, None
-        return (*_gradients_of_all(ctx, grad_N_K), None, None, None)
+    def backward(ctx: Any, *grads: Tensor | None):
+        of_logprobs_N_K, of_entropies_N = (None if grad is None else grad / ctx.head.temperature for grad in grads)
+        if of_logprobs_N_K is None:
+            of_logprobs_N_K = torch.zeros_like(ctx.saved_tensors[5])
+        if ctx.keeps_expected and of_entropies_N is None:
+            return _gradient_of_hidden(ctx, of_logprobs_N_K), None, None, None, None, None
+        return (*_gradients_of_all(ctx, of_logprobs_N_K, of_entropies_N), None, None, None)
 
 
 def _gradient_of_hidden(ctx: Any, grad_N_K: Tensor) -> Tensor:
     """From the expected rows that the forward pass kept."""
-    _, weight_V_D, ids_N_K, _, expected_N_D, slopes_N_K = ctx.saved_tensors
+    _, weight_V_D, ids_N_K, _, expected_N_D, slopes_N_K, _ = ctx.saved_tensors
     chosen_N_D = torch.einsum("nk,nkd->nd", (grad_N_K * slopes_N_K).to(weight_V_D.dtype), weight_V_D[ids_N_K])
     total_N = grad_N_K.sum(-1).to(weight_V_D.dtype)
     return chosen_N_D.addcmul_(total_N[:, None], expected_N_D, value=-1)
 
 
-def _gradients_of_all(ctx: Any, grad_N_K: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+def _gradients_of_all(
+    ctx: Any, grad_N_K: Tensor, of_entropies_N: Tensor | None
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Of hidden states, weight and bias, from logits that are made again."""
-    hidden_N_D, weight_V_D, ids_N_K, lse_N, _, _ = ctx.saved_tensors
+    hidden_N_D, weight_V_D, ids_N_K, lse_N, _, _, entropies_N = ctx.saved_tensors
     bias_V = ctx.head.bias_V
     dhidden_N_D = torch.empty_like(hidden_N_D)
-    dweight_V_D = torch.zeros_like(weight_V_D, dtype=torch.float32)
+    dweight_V_D = torch.zeros_like(weight_V_D, dtype=torch.float32) if not ctx.keeps_expected else None
     dbias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
     for chunk in _chunks(len(hidden_N_D)):
-        dlogits_C_V = _gradient_of_logits(ctx.head, hidden_N_D[chunk], ids_N_K[chunk], lse_N[chunk], grad_N_K[chunk])
+        of_entropies = None if of_entropies_N is None else (of_entropies_N[chunk], entropies_N[chunk])
+        dlogits_C_V = _gradient_of_logits(
+            ctx.head, hidden_N_D[chunk], ids_N_K[chunk], lse_N[chunk], grad_N_K[chunk], of_entropies
+        )
         rounded_C_V = dlogits_C_V.to(weight_V_D.dtype)
         dhidden_N_D[chunk] = rounded_C_V @ weight_V_D
-        _add_product(dweight_V_D, rounded_C_V, hidden_N_D[chunk])
+        if dweight_V_D is not None:
+            _add_product(dweight_V_D, rounded_C_V, hidden_N_D[chunk])
         if dbias_V is not None:
             dbias_V += dlogits_C_V.sum(0)
-    return dhidden_N_D, dweight_V_D.to(weight_V_D.dtype), dbias_V
+    return dhidden_N_D, None if dweight_V_D is None else dweight_V_D.to(weight_V_D.dtype), dbias_V
 
 
-def _gradient_of_logits(head: Head, hidden_C_D: Tensor, ids_C_K: Tensor, lse_C: Tensor, grad_C_K: Tensor) -> Tensor:
-    """What comes from above, less its sum times the probabilities."""
+def _gradient_of_logits(
+    head: Head, hidden_C_D: Tensor, ids_C_K: Tensor, lse_C: Tensor, grad_C_K: Tensor,
+    of_entropies: tuple[Tensor, Tensor] | None,
+) -> Tensor:  # fmt: skip
+    """What comes from above, less its sum times the probabilities; of entropies, their factors and values."""
     logits_C_V = logits(head, hidden_C_D)
     slopes_C_V = _slopes(head, logits_C_V)
-    p_C_V = logits_C_V.div_(head.temperature).sub_(lse_C[:, None]).exp_()
-    dlogits_C_V = p_C_V.mul_(-grad_C_K.sum(-1, keepdim=True)).scatter_add_(-1, ids_C_K, grad_C_K)
+    logprobs_C_V = logits_C_V.div_(head.temperature).sub_(lse_C[:, None])
+    from_above_C_1 = grad_C_K.sum(-1, keepdim=True)
+    if of_entropies is None:
+        dlogits_C_V = logprobs_C_V.exp_().mul_(-from_above_C_1)
+    else:
+        factor_C, entropies_C = of_entropies
+        surprise_C_V = (logprobs_C_V + entropies_C[:, None]).mul_(factor_C[:, None]).add_(from_above_C_1)
+        dlogits_C_V = logprobs_C_V.exp_().mul_(surprise_C_V).neg_()
+    dlogits_C_V.scatter_add_(-1, ids_C_K, grad_C_K)
     return dlogits_C_V if slopes_C_V is None else dlogits_C_V.mul_(slopes_C_V)
 
 

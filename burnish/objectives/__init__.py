@@ -6,7 +6,9 @@ of weighing tokens as `AGGREGATION` (a recipe may choose another), and, if it tu
 -> Tensor`. A file whose loss is not linear in the advantages, so that no correction can multiply them, says
 `LINEAR_IN_ADVANTAGES = False`; one whose loss has no ratio, so that replies must be of the weights that train, says
 `ON_POLICY = True`; one that may do without comparing the replies to a prompt says when it does by
-`compares_groups(config) -> bool`. `NEEDS_OPTION` names options that nothing reads unless another one is on. A loss is
+`compares_groups(config) -> bool`. `KL_TO_THE_END = True` says that KL in the
+reward is in each token's. `DIVIDES_BY_MEAN = True` says that rewards
+must not be lowered by penalties. `NEEDS_OPTION` names options that nothing reads unless another one is on. A loss is
 a *sum* over tokens; the learner divides once by the global weight. `DIALECTS` names the forms that other systems give
 to the same algorithm (`dialects`). Objectives of stored preferences are the files of `preferences/`. Files without
 `loss` are parts.
@@ -25,7 +27,8 @@ class Streams:
     `sequence_T` numbers the sequence that a token belongs to (0, 1, ... within this call; a sequence
     is never split over two calls). `weights_T` carries the choice of aggregation. `old_logprobs_T`
     are the proximal policy's, `rollout_logprobs_T` the sampler's own. In objectives of preferences the
-    sign of `advantages_T` tells the preferred replies from the others.
+    sign of `advantages_T` tells the preferred replies from the others. `entropies_T` are of the policy's whole
+    distributions, with their gradient; `top_logprobs_T_K` are the policy's of the reference's k likeliest tokens.
     """
 
     new_logprobs_T: Tensor
@@ -35,6 +38,9 @@ class Streams:
     old_logprobs_T: Tensor | None = None
     rollout_logprobs_T: Tensor | None = None
     ref_logprobs_T: Tensor | None = None
+    entropies_T: Tensor | None = None
+    top_logprobs_T_K: Tensor | None = None
+    ref_top_logprobs_T_K: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 On-Policy Distillation of Language Models, https://arxiv.org/abs/2306.13649, eq. 1: with M = beta T + (1 - beta) S, the
 divergence is beta KL(T || M) + (1 - beta) KL(S || M). Its limits are named, since the formula itself is 0 there:
 `beta = 0` is KL(T || S) and `beta = 1` is KL(S || T), as in TRL's `generalized_jsd_loss`. The share of
-prompts that the student answers itself (lambda of the paper) is the caller's choice of data.
+prompts that the student answers itself (lambda of the paper) is `student_share` of stage `distill`.
 Covered: log-probabilities over one vocabulary, also a cut one that was normalised again. Not covered: two vocabularies.
 """
 

@@ -4,7 +4,8 @@ https://arxiv.org/abs/2602.02710, Algorithm 1: A = (R - mean) / mean, and 0 wher
 0 and 1 the gradient is that of log p cut off after as many terms as the group has members less one, so a
 prompt of small p weighs about 1 / p. The paper's text was not at hand: what is here was taken from the authors' code
 (github.com/tajwarfahim/maxrl, core_algos.compute_maxrl_outcome_advantage), their project page and prime-rl's
-`max_rl`, which agree. Ours: rewards between 0 and 1 are taken as they are; the clipped surrogate, as in the
+`max_rl`, which agree. Ours: rewards between 0 and 1 are taken as they are
+(penalties, which would bring the mean near 0, are refused by stage `rl`); the clipped surrogate, as in the
 authors' code, is the paper's estimator on policy.
 Aggregation: `token_mean`, as in the authors' code.
 """
@@ -18,6 +19,7 @@ from burnish.objectives.aggregation import Kind
 from burnish.objectives.dialects import Dialect
 
 AGGREGATION: Kind = "token_mean"
+DIVIDES_BY_MEAN = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

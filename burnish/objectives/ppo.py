@@ -5,7 +5,8 @@ separate term `value_loss`, because it has another model's outputs and no log-pr
 the paper's code (github.com/openai/baselines, ppo2): the larger of the errors of the value and of the value held
 within `value_clip` of what it was when the replies were sampled. It is off; TRL has 0.2, verl 0.5, and both halve the
 error (`value_coefficient=0.5`). `dual_clip` bounds the loss of bad tokens, https://arxiv.org/abs/1912.09729, eq. 5.
-Aggregation: `token_mean`. Not covered: the entropy bonus of eq. 9, which needs the whole vocabulary.
+The entropy bonus of eq. 9 is `entropy.bonus`, an option of stage `rl` for every objective.
+Aggregation: `token_mean`.
 """
 
 import math

@@ -1,9 +1,10 @@
 """REINFORCE++: no critic and no group; the whole step is the baseline, and the ratio is clipped.
 
 https://arxiv.org/abs/2501.03262: advantages are whitened over all tokens of the step (global normalisation), the
-clipped surrogate is PPO's. Ours: the KL penalty that the paper puts into each token's reward, and sums to the
-end of the reply, is one number a reply (`kl_in = "reward"` of stage `rl`). The dialect `baseline` is the paper's
-second form, for groups: the group's mean is subtracted first.
+clipped surrogate is PPO's. With `kl_in = "reward"` of stage `rl` the KL penalty is the paper's: k1 in each token's
+reward, so that a token's advantage is the reply's reward less the sum of k1 from it to the end of the reply, before
+whitening. The dialect `baseline` is the paper's second form, for groups: the group's mean is subtracted first (the
+paper has KL in the loss there, k2, which is `kl_in = "loss"`).
 Aggregation: `token_mean`.
 """
 
@@ -17,6 +18,7 @@ from burnish.objectives.dialects import Dialect
 from burnish.objectives.step import Step, whiten
 
 AGGREGATION: Kind = "token_mean"
+KL_TO_THE_END = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

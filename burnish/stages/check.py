@@ -43,9 +43,12 @@ def trains(stages: list[StagePlugin]) -> bool:
 
 
 def prove_tasks(recipe: Recipe, stages: list[StagePlugin]) -> None:
-    """Before a run that trains: `ConfigError` if a task set of it fails its check and is not forced by name."""
+    """Before a run: `ConfigError` if a stage's data cannot be read, or a task set that trains fails its check."""
+    if not trains(stages) and not any(hasattr(plugin.module, "check_data") for plugin in stages):
+        return
+    sources = open_sources(recipe.tasks, recipe.sandbox, Console(quiet=True))  # the run says what it leaves out
+    _check_data(recipe, stages, sources)
     if trains(stages):
-        sources = open_sources(recipe.tasks, recipe.sandbox, Console(quiet=True))  # the run says what it leaves out
         refuse_unproven(recipe, sources, terminal(stderr=True))
 
 
@@ -55,6 +58,7 @@ def check_recipe(recipe: Recipe) -> dict[str, Any]:
     opened = open_stages(recipe)
     sources = open_sources(recipe.tasks, recipe.sandbox, terminal(stderr=True))
     _check_tasks(recipe, sources, trains=trains(opened))
+    _check_data(recipe, opened, sources)
     if trains(opened):
         refuse_unproven(recipe, sources, terminal(stderr=True))
     stages = [
@@ -64,8 +68,19 @@ def check_recipe(recipe: Recipe) -> dict[str, Any]:
     return {**recipe.model_dump(mode="json"), "stages": stages}
 
 
+def _check_data(recipe: Recipe, stages: list[StagePlugin], sources: list[Source]) -> None:
+    """What stages read from files is there and means something."""
+    for plugin in stages:
+        if hasattr(plugin.module, "check_data"):
+            plugin.module.check_data(plugin.config, _held_out_prompts(recipe, sources))
+
+
+def _held_out_prompts(recipe: Recipe, sources: list[Source]) -> frozenset[str]:
+    return frozenset(draw.task.prompt_hash for draw in held_out(sources, derive(recipe.seed, "eval")))
+
+
 def _check_tasks(recipe: Recipe, sources: list[Source], *, trains: bool) -> None:
     """Each source has held-out tasks and, if there is training, a task to train on that is not one of them."""
-    exclude = frozenset(draw.task.prompt_hash for draw in held_out(sources, derive(recipe.seed, "eval")))
+    exclude = _held_out_prompts(recipe, sources)
     for source in sources if trains else []:
         Mixture([source], seed=recipe.seed, exclude=exclude).draw(0)

@@ -1,12 +1,14 @@
 """Distillation on policy: the student samples, and a teacher says how probable what it sampled is.
 
 `opd` follows the log-ratio of teacher to student at each sampled token (reverse KL, an estimate from that token);
-`gkd` differentiates the generalised Jensen-Shannon divergence over the whole vocabulary at each of them, which is exact
-and needs the teacher in this process. A step samples from the weights that it starts from, as in stage `rl`; verdicts
-are asked for and shown (`reward/...`), and train nothing. Student and teacher are compared at the sampling temperature.
-`reverse_kl` (`opd`) and `divergence` (`gkd`) are means over tokens, measured by the update on fresh samples: they fall.
-Not covered: replies of the teacher or of the data set (lambda of GKD below 1), rewards beside the teacher, several
-teachers, several ranks.
+`gkd` differentiates the generalised Jensen-Shannon divergence over the whole vocabulary at each of them, which is
+exact and needs the teacher in this process. A step samples from the weights that it starts from, as in stage `rl`;
+verdicts are asked for and shown (`reward/...`), and train nothing. Student and teacher are compared at the sampling
+temperature. `reverse_kl` (`opd`) and `divergence` (`gkd`) are means over tokens, measured by the update on fresh
+samples: they fall. With `student_share` (lambda of GKD, https://arxiv.org/abs/2306.13649, algorithm 1) below 1, `gkd`
+draws for each step whether it samples, or takes stored replies: those that the task sources know to be right, as
+stage `sft` does; there the distance is `divergence_stored`. Not covered: replies of the teacher, rewards beside the
+teacher, several teachers, several ranks.
 """
 
 import time
@@ -15,11 +17,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from random import Random
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from burnish.core.errors import ConfigError
+from burnish.core.seeds import derive
 from burnish.engine.endpoint import EndpointConfig
 from burnish.engine.types import SamplingParams
 from burnish.learner.batch import Batch
@@ -42,6 +46,7 @@ from burnish.stages.rl_loss import compose, load_objective
 from burnish.stages.rl_metrics import step_metrics
 from burnish.stages.rl_mismatch import MISMATCH_LIMIT, Mismatch
 from burnish.stages.session import Session
+from burnish.stages.sft import demonstrations
 from burnish.stages.updates import Updates
 
 TRAINS = True
@@ -58,10 +63,13 @@ class Config(Updates):
     endpoint: EndpointConfig | None = None
     """A server that scores tokens (vLLM), instead of the teacher in this process."""
     objective: Literal["opd", "gkd"] = "opd"
-    ratio_max: float | None = Field(None, gt=0)
+    ratio_max: float | None = Field(None, ge=1)
     """Of `opd`: the bound on the ratio, from the second update of a step on; None is 2."""
     beta: float | None = Field(None, ge=0, le=1)
     """Of `gkd`: 0 is KL(teacher || student), 1 is KL(student || teacher); None is 0.5."""
+    student_share: float | None = Field(None, ge=0, le=1)
+    """Of `gkd` (its lambda): the share of steps with samples of the student; other steps train on replies that the
+    tasks know to be right. None is 1."""
     num_steps: int = Field(ge=1)
     prompts_per_step: int = Field(8, ge=1)
     group_size: int = Field(4, ge=1)
@@ -92,7 +100,7 @@ class Config(Updates):
         return self
 
     def _check_objective(self) -> None:
-        of_other = {"opd": ("beta",), "gkd": ("ratio_max", "mismatch_limit")}[self.objective]
+        of_other = {"opd": ("beta", "student_share"), "gkd": ("ratio_max", "mismatch_limit")}[self.objective]
         for name in of_other:
             if name in self.model_fields_set:
                 raise ValueError(f"objective {self.objective!r} does not read {name}; leave it out")
@@ -121,11 +129,17 @@ class _Plan:
 
     collector: Collector
     backward: Backward
+    takes_stored: Sequence[bool]
+    """Of each step: whether it trains on stored replies, and samples none."""
 
 
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train towards the teacher; resumes after the last checkpoint, from the rollouts that are kept."""
-    plan = _Plan(collector=_collector(session, config), backward=_backward(session, config))
+    plan = _Plan(
+        collector=_collector(session, config),
+        backward=_backward(session, config),
+        takes_stored=takes_stored(config, session.train_seed),
+    )
     session.policy.reset_optimiser(config.optimiser_config())
     first = training.resume(session)
     if first:
@@ -133,11 +147,17 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     with progress_bar(session.console) as progress:
         bar = progress.add_task("distill", total=config.num_steps, completed=first, note="")
         for step in range(first, config.num_steps):
-            distance = _step(session, config, plan, step)
+            distance = (_stored_step if plan.takes_stored[step] else _step)(session, config, plan, step)
             progress.update(bar, advance=1, note=f"to the teacher {distance:.3f}")
             if (step + 1) % config.checkpoint_every == 0 or step + 1 == config.num_steps:
                 training.settle(session, step)
     return training.finish(session)
+
+
+def takes_stored(config: Config, seed: int) -> list[bool]:
+    """Draw which steps train on stored replies; a step's draw is its own, so that a resumed run draws alike."""
+    share = 1.0 if config.student_share is None else config.student_share
+    return [Random(derive(seed, "student", step)).random() >= share for step in range(config.num_steps)]
 
 
 def _collector(session: Session, config: Config) -> Collector:
@@ -217,15 +237,32 @@ def _step(session: Session, config: Config, plan: _Plan, step: int) -> float:
     return trained["divergence" if config.objective == "gkd" else "reverse_kl"]
 
 
+def _stored_step(session: Session, config: Config, plan: _Plan, step: int) -> float:
+    """One step on stored replies; returns how far the student is from the teacher on them."""
+    started = time.monotonic()
+    num = config.prompts_per_step
+    trained = _learn(session, config, plan, step, [[row] for row in demonstrations(session, num, first=step * num)])
+    trained["divergence_stored"] = trained.pop("divergence")
+    session.metrics.log(step, session.stage_name, **trained, train_s=time.monotonic() - started)
+    session.heartbeat()
+    return trained["divergence_stored"]
+
+
 def _train(session: Session, config: Config, plan: _Plan, step: int, groups: Sequence[Group]) -> dict[str, float]:
-    policy, rate = session.policy, config.rate(step, config.num_steps)
     invariants.check_groups(
-        groups, version=policy.version, max_staleness=0, stop_ids=session.means.chat.stop_ids, num_needed=0
+        groups, version=session.policy.version, max_staleness=0, stop_ids=session.means.chat.stop_ids, num_needed=0
     )
-    parts = _split([_rows(group) for group in groups], config.updates_per_step)
+    return _learn(session, config, plan, step, [_rows(group) for group in groups])
+
+
+def _learn(
+    session: Session, config: Config, plan: _Plan, step: int, rows_P: Sequence[Sequence[Row]]
+) -> dict[str, float]:
+    rate = config.rate(step, config.num_steps)
+    parts = _split(rows_P, config.updates_per_step)
     sums: Counter[str] = Counter()
     for number, rows in enumerate(parts):
-        sums.update(plan.backward(rows, number == 0) | {"grad_norm": policy.optim_step(rate)})
+        sums.update(plan.backward(rows, number == 0) | {"grad_norm": session.policy.optim_step(rate)})
     means = {name: value / len(parts) for name, value in sums.items()}
     return means | {"learning_rate": rate, "tokens_trained": sum(row.num_trained for rows in parts for row in rows)}
 

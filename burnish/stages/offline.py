@@ -12,6 +12,7 @@ Not covered: rewards in other places than the verdict's score, several ranks.
 
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -90,8 +91,16 @@ class Config(Updates):
                 f"aggregation {kind!r} needs a limit of lengths or pairs, and stored replies have none; "
                 "choose for example aggregation 'token_mean'"
             )
+        if self.kl_kind == "top_k":
+            raise ValueError("kl_kind 'top_k' is of stage 'rl'; choose 'k2' or 'k3'")
         if "kl_kind" in self.model_fields_set and not self.kl_coefficient:
             raise ValueError("kl_kind does nothing while kl_coefficient is 0; set that, or leave kl_kind out")
+
+
+def check_data(config: Config, never_train: AbstractSet[str]) -> None:
+    """Find the files that are named, before anything runs; this run's own may not be there yet."""
+    if config.data:
+        offline_data.check_temperature(offline_data.files(Path(config.data)), config.temperature)
 
 
 def run(session: Session, config: Config) -> dict[str, Any]:

@@ -11,6 +11,7 @@ one's reply. Not covered: a reference other than the beginning, several ranks.
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Self
@@ -29,7 +30,7 @@ from burnish.objectives.dialects import Choice
 from burnish.objectives.preferences import kto
 from burnish.stages import training
 from burnish.stages.order import epochs
-from burnish.stages.preference_data import PairLine, ReplyLine, open_split, pair_rows, reply_row
+from burnish.stages.preference_data import PairLine, ReplyLine, open_split, pair_rows, read_split, reply_row
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_loss import load_objective
 from burnish.stages.session import Session
@@ -87,6 +88,16 @@ class _Plan:
     held_out: Sequence[_Item]
     beginning: Snapshot
     max_pack_tokens: int
+
+
+def check_data(config: Config, never_train: AbstractSet[str]) -> None:
+    """Read the lines, before anything runs."""
+    choice = load_objective(config.loss, config.loss_options, kind="preferences")
+    read_split(config.data, config.eval_data, _kind_of_line(choice), never_train)
+
+
+def _kind_of_line(choice: Choice) -> type[ReplyLine] | type[PairLine]:
+    return ReplyLine if choice.module.LABELS == "replies" else PairLine
 
 
 def run(session: Session, config: Config) -> dict[str, Any]:

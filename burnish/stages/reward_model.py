@@ -1,21 +1,24 @@
 """Reward model: train a head on the policy's body to score the preferred reply of a pair higher.
 
 The body starts as the policy is when the stage begins, and is a copy: the policy goes on unchanged. Lines of the data
-are those of stage `preference`; a line's `margin` enters the loss. What comes out is the folder `reward/` of the run: a
-Hugging Face folder of the body, with `head.safetensors` beside it (`models.heads.load_head`). Held-out pairs are
-measured before the first step, after each checkpoint and at the end: `eval/accuracy`, `eval/margin`, and `eval/reward`,
-the mean score, which centring holds near 0. Not covered: labels a token, several ranks.
+are those of stage `preference`; a line's `margin` enters the loss. What comes out is a folder of the stage in the
+run's `reward/`, for example `reward/0-reward_model`: a Hugging Face folder of the body, with `head.safetensors`
+beside it (`models.heads.load_head`). Held-out pairs are measured before the first step, after each checkpoint and at
+the end: `eval/accuracy`, `eval/margin`, and `eval/reward`, the mean score, which centring holds near 0. Not covered:
+labels a token, several ranks.
 """
 
 import copy
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from burnish.core.run_folder import whole_folder
 from burnish.core.seeds import derive
 from burnish.learner.packing import Row
 from burnish.learner.scalar import ScalarModel, ended
@@ -26,7 +29,7 @@ from burnish.objectives.pairs import Pair, margin
 from burnish.stages import training
 from burnish.stages.export import write_masters
 from burnish.stages.order import epochs
-from burnish.stages.preference_data import PairLine, open_split, pair_rows
+from burnish.stages.preference_data import PairLine, open_split, pair_rows, read_split
 from burnish.stages.progress import progress_bar
 from burnish.stages.session import Session
 from burnish.stages.updates import Updates
@@ -53,6 +56,11 @@ class _Item(NamedTuple):
     chosen: Row
     rejected: Row
     margin: float
+
+
+def check_data(config: Config, never_train: AbstractSet[str]) -> None:
+    """Read the lines, before anything runs."""
+    read_split(config.data, config.eval_data, PairLine, never_train)
 
 
 def run(session: Session, config: Config) -> dict[str, Any]:
@@ -85,7 +93,9 @@ def _item(session: Session, line: PairLine) -> _Item:
 def _scalar_model(session: Session) -> ScalarModel:
     body = copy.deepcopy(session.loaded.model)
     head = new_head(body, "reward", seed=derive(session.recipe.seed, "reward model"))
-    return ScalarModel(body, head, trainable(body), max_pack_tokens=session.recipe.learner.max_pack_tokens)
+    model = ScalarModel(body, head, trainable(body), max_pack_tokens=session.recipe.learner.max_pack_tokens)
+    model.weights.adopt(session.policy.snapshot())  # what the body computes in may be rounded
+    return model
 
 
 def _step(
@@ -134,8 +144,9 @@ def _rewards(outputs: Sequence[Tensor]) -> Pair:
 
 
 def _write(session: Session, model: ScalarModel) -> str:
-    folder = session.folder.path / "reward"
+    folder = session.folder.path / "reward" / session.stage_name
     names = dict(session.policy.masters)
-    write_masters(session.loaded, {n: m for n, m in model.weights.masters.items() if n in names}, folder)
-    save_head(model.head, folder)
+    with whole_folder(folder) as temporary:
+        write_masters(session.loaded, {n: m for n, m in model.weights.masters.items() if n in names}, temporary)
+        save_head(model.head, temporary)
     return str(folder)

@@ -13,6 +13,7 @@ from burnish.objectives.kl import PenaltyKind
 from burnish.rollout.scheduler_config import SchedulerConfig
 from burnish.stages.rl_critic import CriticConfig
 from burnish.stages.rl_loss import (
+    RATIO_OPTIONS,
     Correction,
     compares_groups,
     is_linear,
@@ -63,10 +64,15 @@ class Config(Updates):
     overlong_cache: int = Field(0, ge=0)
     """From so many tokens before `max_new_tokens` on, replies lose reward; 0 is no penalty."""
     kl_in: Literal["loss", "reward"] = "loss"
-    """In the reward it is k1, one number a reply."""
+    """In the reward it is k1: one number a reply, but for `reinforce_pp` each token's, to the end of the reply."""
     kl_kind: PenaltyKind = "k2"
+    """`top_k` compares the reference's likeliest tokens at each place, and not the sampled one alone."""
+    kl_top_k: int | None = Field(None, ge=1)
+    """Of `top_k`: how many tokens; None is 16."""
     kl_coefficient: float = Field(0.0, ge=0)
     """Pull towards the policy that the stage began with."""
+    entropy_bonus: float = Field(0.0, ge=0)
+    """Weight in the loss of the entropy of each trained token's distribution, which it raises; 0 is none."""
     learning_rate: float = Field(2e-4, gt=0)
     num_warmup: int = Field(2, ge=0)
     decay: Decay = "constant"
@@ -115,6 +121,17 @@ class Config(Updates):
                 f"objective {self.objective!r} averages over prompts, which weighs tokens for 'token_mean'; leave out "
                 f"aggregation {self.aggregation!r}, or set objective_options.prompt_mean to false"
             )
+        if hasattr(choice.module, "DIVIDES_BY_MEAN") and (self.overlong_cache or self.kl_in == "reward"):
+            raise ValueError(
+                f"objective {self.objective!r} divides by the mean reward of a group, which {self._penalty()} could "
+                "bring near 0; leave that out, or take an objective that divides by the spread, for example 'grpo'"
+            )
+        bounds = sorted(RATIO_OPTIONS & self.objective_options.keys())
+        if bounds and self.updates_per_step == 1 and not reads_sampler(choice):
+            raise ValueError(
+                f"objective_options: {' and '.join(bounds)} would do nothing in the first update of a step, where the "
+                "ratio is 1, and updates_per_step is 1; raise that, or leave the bounds out"
+            )
         if is_on_policy(choice) and self.updates_per_step > 1:
             raise ValueError(
                 f"objective {self.objective!r} has no ratio, so that from the second update of a step on its replies "
@@ -123,8 +140,13 @@ class Config(Updates):
         unread = sorted({"kl_in", "kl_kind"} & self.model_fields_set)
         if unread and not self.kl_coefficient:
             raise ValueError(f"{' and '.join(unread)} without kl_coefficient does nothing; set that above 0")
+        if self.kl_top_k is not None and self.kl_kind != "top_k":
+            raise ValueError(f"kl_top_k is of kl_kind 'top_k', and kl_kind is {self.kl_kind!r}; leave kl_top_k out")
         if self.kl_in == "reward" and "kl_kind" in self.model_fields_set:
             raise ValueError("kl_in 'reward' is always k1; leave kl_kind out, or set kl_in to 'loss'")
+
+    def _penalty(self) -> str:
+        return "overlong_cache" if self.overlong_cache else "kl_in 'reward'"
 
     def _check_groups(self, choice: Choice) -> None:
         if compares_groups(choice) and self.group_size < 2:
@@ -144,10 +166,11 @@ class Config(Updates):
                 "objective_options: the value model has weights and a rate of its own, which value_coefficient would "
                 "not change; set critic.learning_rate"
             )
-        if "value_clip" in self.objective_options and self.updates_per_step == 1:
+        num_value_updates = self.updates_per_step * self.value_model.num_passes
+        if "value_clip" in self.objective_options and num_value_updates == 1:
             raise ValueError(
-                "objective_options: value_clip does nothing in the first update of a step, and updates_per_step is 1; "
-                "raise that, or leave value_clip out"
+                "objective_options: value_clip does nothing in the first update of a step, and there is one; raise "
+                "updates_per_step or critic.num_passes, or leave value_clip out"
             )
         if self.value_model.num_warmup_steps >= self.num_steps:
             raise ValueError(

@@ -2,23 +2,28 @@
 
 The order is: score, less the overlong penalty, less KL to the reference (if it goes into the reward); advantages of
 each group; replies that were cut off leave the loss if they are filtered (they still counted in their group's
-baseline); and last, what the objective does over the whole step, of what is left.
+baseline); and last, what the objective does over the whole step, of what is left. Where the objective has KL in the
+reward of each token (`KL_TO_THE_END`, REINFORCE++), it is taken after the groups: from a token's advantage, that of
+the tokens from it to the end of the reply.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import torch
 from torch import Tensor
 
 from burnish.core.types import Trajectory
 from burnish.learner.packing import Row
+from burnish.models.fused_head import TopTokens
 from burnish.objectives import kl, overlong
 from burnish.objectives.dialects import Choice
 from burnish.objectives.step import Step
 from burnish.rollout.groups import Advantages, Group, credit
 
 ReferenceLogprobs = Callable[[Sequence[Row]], list[Tensor]]
+ReferenceTop = Callable[[Sequence[Row]], list[TopTokens]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,15 @@ class Shaping:
                 )
         return changes
 
+    def to_the_end(self, rows: Sequence[Row]) -> list[Row]:
+        """Take from the advantage of each token what it and the tokens after it lie away from the reference."""
+        assert self.reference is not None
+        return [
+            replace(row, token_advantages=tuple((row.advantage - self.kl_coefficient * _tail_sums(kl_T)).tolist()))
+            for row, ref_logprobs_T in zip(rows, self.reference(rows), strict=True)
+            for kl_T in [kl.k1(sampled_logprobs(row), ref_logprobs_T)]
+        ]
+
     def _overlong(self, member: Trajectory) -> float:
         if not self.overlong_cache:
             return 0.0
@@ -52,8 +66,11 @@ def credit_step(
     groups: Sequence[Group], advantages: Advantages, choice: Choice, shaping: Shaping, *, filter_overlong: bool = False
 ) -> list[list[Row]]:
     """One list of rows a group, in order; a group whose replies were all filtered has none."""
-    changes = shaping.taken(groups)
+    is_by_token = shaping.reference is not None and hasattr(choice.module, "KL_TO_THE_END")
+    changes = (replace(shaping, reference=None) if is_by_token else shaping).taken(groups)
     rows_P = [credit([group], advantages, lambda member: changes[_key(member)]) for group in groups]
+    if is_by_token:
+        rows_P = [shaping.to_the_end(rows) for rows in rows_P]
     if filter_overlong:
         rows_P = [
             [row for row, member in zip(rows, group.scored, strict=True) if member.stop_reason != "length"]
@@ -64,6 +81,8 @@ def credit_step(
 
 def _over_step(rows_P: Sequence[Sequence[Row]], choice: Choice) -> list[list[Row]]:
     flat = [(number, row) for number, rows in enumerate(rows_P) for row in rows]
+    if all(row.token_advantages for _, row in flat):
+        return _over_tokens(rows_P, choice)
     step = Step(
         advantages_B=torch.tensor([row.advantage for _, row in flat]),
         lengths_B=torch.tensor([row.num_trained for _, row in flat]),
@@ -73,6 +92,25 @@ def _over_step(rows_P: Sequence[Sequence[Row]], choice: Choice) -> list[list[Row
     for (number, row), advantage in zip(flat, choice.module.over_step(step, choice.config).tolist(), strict=True):
         levelled[number].append(replace(row, advantage=advantage))
     return levelled
+
+
+def _over_tokens(rows_P: Sequence[Sequence[Row]], choice: Choice) -> list[list[Row]]:
+    """As over replies, each token being one of length 1."""
+    groups = [number for number, rows in enumerate(rows_P) for row in rows for _ in row.token_advantages or ()]
+    values = [value for rows in rows_P for row in rows for value in row.token_advantages or ()]
+    step = Step(
+        advantages_B=torch.tensor(values),
+        lengths_B=torch.ones(len(values), dtype=torch.long),
+        group_B=torch.unique(torch.tensor(groups), return_inverse=True)[1],
+    )
+    levelled = iter(choice.module.over_step(step, choice.config).tolist())
+    return [
+        [replace(row, token_advantages=tuple(islice(levelled, row.num_trained))) for row in rows] for rows in rows_P
+    ]
+
+
+def _tail_sums(values_T: Tensor) -> Tensor:
+    return values_T.flip(0).cumsum(0).flip(0)
 
 
 def sampled_logprobs(row: Row) -> Tensor:

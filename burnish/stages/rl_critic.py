@@ -10,7 +10,8 @@ a reply that was cut off, since its verdict is of what there is. Advantages are 
 
 `explained_variance` is 1 - Var(return - value) / Var(return) over the step's tokens with the values from before the
 update: 1 is perfect, 0 is what a constant does; it is left out where all returns are equal.
-Not covered: several passes over a step's values, several ranks.
+`num_passes` goes over an update's replies again, as published PPO does; the returns and the values that `value_clip`
+holds to are those from before. Not covered: several ranks.
 """
 
 import copy
@@ -27,7 +28,7 @@ from burnish.core.config import Strict
 from burnish.learner.optimiser import OptimiserConfig
 from burnish.learner.packing import Row
 from burnish.learner.policy import Policy
-from burnish.learner.scalar import ScalarModel
+from burnish.learner.scalar import OutputLoss, ScalarModel
 from burnish.models.heads import new_head
 from burnish.models.lora import trainable
 from burnish.objectives import gae, ppo
@@ -42,6 +43,8 @@ class CriticConfig(Strict):
     """At the peak; None is the policy's. Warm-up and decay are the stage's."""
     gamma: float = Field(default=1.0, gt=0, le=1)
     lam: float = Field(default=0.95, ge=0, le=1)
+    num_passes: int = Field(default=1, ge=1)
+    """How often the values go over the replies of an update; the policy goes once."""
     num_warmup_steps: int = Field(default=0, ge=0)
     """So many steps at the beginning move the values alone, and not the policy."""
     whiten: bool = True
@@ -85,14 +88,20 @@ class Critic:
         return gae.estimate(rewards_N, values_N, was_sampled_N, gamma=self.config.gamma, lam=self.config.lam)
 
     def update(self, rows: Sequence[Row], valued: Valued, learning_rate: float) -> dict[str, float]:
-        """One step of the value model towards the returns: the mean error over tokens."""
+        """The value model's passes towards the returns; the error is that before the first of them."""
         returns_N, old_values_N = torch.cat(list(valued.returns)), torch.cat(list(valued.values))
 
         def loss(outputs: Sequence[Tensor]) -> Tensor:
             values_N = torch.cat(list(outputs))[:, 0]
             return ppo.value_loss(values_N, returns_N, torch.ones_like(values_N), self.loss, old_values_N).total
 
-        error = self.model.forward_backward(rows, loss, len(returns_N))
+        passes = [self._pass(rows, loss, len(returns_N), learning_rate) for _ in range(self.config.num_passes)]
+        return passes[0]
+
+    def _pass(
+        self, rows: Sequence[Row], loss: OutputLoss, num_tokens: int, learning_rate: float
+    ) -> dict[str, float]:
+        error = self.model.forward_backward(rows, loss, num_tokens)
         return {"value_error": error, "value_grad_norm": self.model.weights.step(learning_rate)}
 
 
@@ -120,6 +129,7 @@ def new_critic(
     """A value model on a copy of the policy's body as it is now."""
     body = copy.deepcopy(policy.model)
     model = ScalarModel(body, new_head(body, "value"), trainable(body), max_pack_tokens=max_pack_tokens)
+    model.weights.adopt(policy.snapshot())  # what the body computes in may be rounded
     model.weights.reset_optimiser(replace(optimiser, ema_decay=0.0))  # nothing reads an average of values
     return Critic(model=model, config=config, loss=loss)
 

@@ -1,4 +1,4 @@
-"""The loss of the RL stage, composed once from what the recipe chooses: objective, correction, KL."""
+"""The loss of the RL stage, composed once from what the recipe chooses: objective, correction, KL, entropy."""
 
 import inspect
 import math
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from burnish.core.errors import ConfigError
 from burnish.learner.policy import LossFunction
-from burnish.objectives import Loss, Streams, correction, kl, ops, ppo
+from burnish.objectives import Loss, Streams, correction, entropy, kl, ops, ppo
 from burnish.objectives.dialects import Choice, choose, with_options
 from burnish.rollout.groups import Advantages
 from burnish.stages.rl_mismatch import Mismatch
@@ -31,6 +31,10 @@ _MULTIPLIERS: Mapping[Correction, Callable[..., Tensor]] = {
     "geometric_mask": correction.geometric_mask,
     "geometric_mask_tis": correction.geometric_mask_tis,
 }
+
+
+RATIO_OPTIONS = frozenset({"clip", "clip_low", "clip_high", "dual_clip", "ratio_min", "ratio_max"})
+"""Options that only a ratio off 1 can feel."""
 
 
 def load_objective(name: str, options: Mapping[str, Any], *, kind: str = "objectives") -> Choice:
@@ -123,7 +127,7 @@ def _check_bounds(name: Correction, bounds: Mapping[str, float]) -> None:
 
 def compose(
     choice: Choice, *, multipliers: Multipliers | None, kl_kind: kl.PenaltyKind, kl_coefficient: float,
-    mismatch: Mismatch,
+    mismatch: Mismatch, entropy_coefficient: float = 0.0,
 ) -> LossFunction:  # fmt: skip
     """One function from streams to loss, which also measures how far the sampler is from the learner."""
 
@@ -134,10 +138,12 @@ def compose(
         mismatch.see(s)
         return ops.add(choice.module.loss(corrected(s), choice.config), _mismatch(s))
 
-    def with_kl(s: Streams) -> Loss:
-        return ops.add(plain(s), kl.penalty(s, kl_kind, kl_coefficient))
-
-    return with_kl if kl_coefficient else plain
+    terms: list[LossFunction] = [plain]
+    if kl_coefficient:
+        terms.append(lambda s: kl.penalty(s, kl_kind, kl_coefficient))
+    if entropy_coefficient:
+        terms.append(lambda s: entropy.bonus(s, entropy_coefficient))
+    return lambda s: ops.add(*(term(s) for term in terms))
 
 
 def _mismatch(s: Streams) -> Loss:

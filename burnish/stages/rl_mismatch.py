@@ -37,7 +37,8 @@ class Mismatch:
         """What was seen since the last call, as metrics."""
         if not self._largest:
             return {}
-        ratios_N = torch.cat(self._log_ratios).exp()
+        log_ratios_N = torch.cat(self._log_ratios)
+        ratios_N = ops.importance_ratio(log_ratios_N, torch.zeros_like(log_ratios_N))  # held where it would overflow
         largest = float(torch.stack(self._largest).max())
         self._largest, self._log_ratios = [], []
         return {

@@ -18,7 +18,7 @@ from burnish.rollout.collect import Collector, StepRollouts
 from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Mixture
 from burnish.stages.rl_config import Config
-from burnish.stages.rl_credit import ReferenceLogprobs, Shaping, credit_step
+from burnish.stages.rl_credit import ReferenceLogprobs, ReferenceTop, Shaping, credit_step
 from burnish.stages.rl_critic import Critic, PolicyAndCritic, Valued, new_critic, value_metrics
 from burnish.stages.rl_loss import (
     advantages_of,
@@ -45,6 +45,7 @@ class Plan:
     loss: LossFunction
     aggregate: weighing.Kind
     reference_logprobs: ReferenceLogprobs | None
+    reference_top: ReferenceTop | None
     mismatch: Mismatch
     corrected: Corrected
     critic: Critic | None
@@ -92,9 +93,11 @@ def make_plan(session: Session, config: Config) -> Plan:
             kl_kind=config.kl_kind,
             kl_coefficient=config.kl_coefficient - kl_in_reward,
             mismatch=mismatch,
+            entropy_coefficient=config.entropy_bonus,
         ),
         aggregate=config.aggregation or choice.aggregation,
         reference_logprobs=None if kl_in_reward else reference,
+        reference_top=_reference_top(session.policy, config),
         mismatch=mismatch,
         corrected=corrected,
         critic=critic,
@@ -116,6 +119,13 @@ def _reference(policy: Policy, config: Config) -> ReferenceLogprobs | None:
         return None
     beginning = policy.snapshot()
     return lambda rows: policy.logprobs(rows, config.temperature, within=policy.as_snapshot(beginning))
+
+
+def _reference_top(policy: Policy, config: Config) -> ReferenceTop | None:
+    if not config.kl_coefficient or config.kl_kind != "top_k":
+        return None
+    beginning, k = policy.snapshot(), config.kl_top_k or 16
+    return lambda rows: policy.top_tokens(rows, k, config.temperature, within=policy.as_snapshot(beginning))
 
 
 def train(
@@ -182,6 +192,7 @@ def _parts(policy: Policy, config: Config, plan: Plan, groups: Sequence[Group]) 
             temperature=config.temperature,
             old_logprobs=policy.logprobs(rows, config.temperature) if len(parts) > 1 else None,
             ref_logprobs=plan.reference_logprobs(rows) if plan.reference_logprobs else None,
+            ref_top=plan.reference_top(rows) if plan.reference_top else None,
         )
         for rows, judged in zip(parts, valued, strict=True)
     ]

@@ -34,7 +34,7 @@ class Config(Updates):
 
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train on the demonstrations; resumes after the last checkpoint."""
-    rows = _demonstrations(session, config.num_examples)
+    rows = demonstrations(session, config.num_examples)
     batches = epochs(range(len(rows)), config.num_epochs, config.batch_size, session.train_seed)
     session.policy.reset_optimiser(config.optimiser_config())
     first = training.resume(session)
@@ -63,17 +63,19 @@ def _update(session: Session, config: Config, rows: Sequence[Row], step: int, nu
     return metrics["loss"]
 
 
-def _demonstrations(session: Session, num: int) -> list[Row]:
+def demonstrations(session: Session, num: int, *, first: int = 0) -> list[Row]:
+    """Draw `num` tasks and show their correct replies, from the draw `first` on."""
     teachers = [
         source for source in session.sources if source.domain.task("train", session.train_seed, 0).gold is not None
     ]
     if not teachers:
         raise ConfigError(
-            "sft: no source of the recipe knows correct replies (gold); leave the stage out, or add a source that does"
+            f"{session.stage_name}: no source of the recipe knows correct replies (gold); leave the stage out, or add "
+            "a source that does"
         )
     mixture = Mixture(teachers, seed=session.train_seed, exclude=session.held_out_prompts())
     rows: list[Row] = []
-    for index in range(num):
+    for index in range(first, first + num):
         task = mixture.draw(index).task
         if task.gold is None:
             continue

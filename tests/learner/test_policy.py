@@ -18,7 +18,7 @@ from burnish.models.forward import checkpoint_activations, hidden_states
 from burnish.models.load import load
 from burnish.models.lora import add_lora, trainable
 from burnish.models.parameters import freeze
-from burnish.objectives import Loss, Streams, dapo, sft
+from burnish.objectives import Loss, Streams, dapo, kl, sft
 from tests.fakes import tiny_loaded
 
 
@@ -273,3 +273,24 @@ def test_a_damaged_checkpoint_is_named(name: str, content: bytes, tmp_path: Path
     (tmp_path / name).write_bytes(content)
     with pytest.raises(RunFolderError, match="damaged"):
         trained.load(tmp_path)
+
+
+def test_the_kl_to_the_references_likeliest_tokens_trains_whatever_the_packing():
+    """With k the vocabulary it is the divergence of whole distributions, from plain forwards."""
+    gradients = []
+    for max_pack_tokens in (1000, 1):
+        subject = policy(max_pack_tokens=max_pack_tokens)
+        beginning = subject.snapshot()
+        with torch.no_grad():
+            for parameter in subject.masters.values():
+                parameter.mul_(1.05)
+        vocabulary = subject.model.config.vocab_size
+        top = subject.top_tokens(ROWS, vocabulary, 0.7, within=subject.as_snapshot(beginning))
+        refs = subject.logprobs(ROWS, 0.7, within=subject.as_snapshot(beginning))
+        batch = Batch(rows=ROWS, aggregate="token_mean", max_length=1, temperature=0.7, ref_logprobs=refs, ref_top=top)
+        metrics = subject.forward_backward(batch, lambda s: kl.penalty(s, "top_k", 1.0))
+        assert metrics["loss"] == pytest.approx(metrics["kl_top_k"])
+        assert metrics["loss"] > 1e-4
+        gradients.append({name: master.grad for name, master in subject.masters.items()})
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradient, gradients[1][name], atol=1e-6, rtol=1e-4)

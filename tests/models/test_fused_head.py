@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from tests.models.largest import Largest
 
 N, D, V = 600, 8, 50
 IDS_N_K = torch.randint(V, (N, 3), generator=torch.Generator().manual_seed(1))
+OF_ENTROPIES_N = torch.randn(N, generator=torch.Generator().manual_seed(9)).double()
 FROM_ABOVE_N_K = torch.randn(N, 3, generator=torch.Generator().manual_seed(2)).double()
 
 
@@ -33,7 +35,10 @@ def plain_logprobs(head: Head, hidden_N_D: Tensor) -> Tensor:
 @pytest.mark.parametrize("cap", [None, 3.0])
 @pytest.mark.parametrize("has_bias", [False, True])
 @pytest.mark.parametrize("head_trains", [False, True])
-def test_values_and_gradients_are_those_of_the_plain_head(cap: float | None, has_bias: bool, head_trains: bool) -> None:
+@pytest.mark.parametrize("differentiates_entropies", [False, True])
+def test_values_and_gradients_are_those_of_the_plain_head(
+    cap: float | None, has_bias: bool, head_trains: bool, differentiates_entropies: bool
+) -> None:
     def head_and_hidden(dtype: torch.dtype) -> tuple[Head, Tensor]:
         weight_V_D = drawn(V, D, seed=3).to(dtype).requires_grad_(head_trains)
         bias_V = drawn(V, seed=4).to(dtype).requires_grad_(head_trains) if has_bias else None
@@ -41,19 +46,36 @@ def test_values_and_gradients_are_those_of_the_plain_head(cap: float | None, has
 
     exact, exact_hidden = head_and_hidden(torch.float64)
     logprobs_N_V = plain_logprobs(exact, exact_hidden)
-    (logprobs_N_V.gather(-1, IDS_N_K) * FROM_ABOVE_N_K).sum().backward()
+    entropies_N = -(logprobs_N_V.exp() * logprobs_N_V).sum(-1)
+    of_entropies_N = OF_ENTROPIES_N * differentiates_entropies
+    ((logprobs_N_V.gather(-1, IDS_N_K) * FROM_ABOVE_N_K).sum() + (entropies_N * of_entropies_N).sum()).backward()
     ours, hidden = head_and_hidden(torch.float32)
     stats = head_stats(ours, hidden, IDS_N_K)
-    (stats.logprobs_N_K * FROM_ABOVE_N_K.float()).sum().backward()
+    total = (stats.logprobs_N_K * FROM_ABOVE_N_K.float()).sum()
+    (total + (stats.entropies_N * of_entropies_N.float()).sum() if differentiates_entropies else total).backward()
 
     close = {"atol": 2e-5, "rtol": 2e-5, "check_dtype": False}
     torch.testing.assert_close(stats.logprobs_N_K, logprobs_N_V.gather(-1, IDS_N_K), **close)
-    torch.testing.assert_close(stats.entropies_N, -(logprobs_N_V.exp() * logprobs_N_V).sum(-1), **close)
+    torch.testing.assert_close(stats.entropies_N, entropies_N, **close)
     torch.testing.assert_close(hidden.grad, exact_hidden.grad, **close)
     for one, two in ((ours.weight_V_D, exact.weight_V_D), (ours.bias_V, exact.bias_V)):
         if two is not None:
             torch.testing.assert_close(one.grad, two.grad, **close)
-    assert not stats.entropies_N.requires_grad
+
+
+@pytest.mark.parametrize("head_trains", [False, True])
+def test_the_entropy_alone_has_the_gradient_of_the_plain_entropy(head_trains: bool) -> None:
+    def gradient(of: Callable[[Head, Tensor], Tensor]) -> Tensor:
+        hidden_N_D = drawn(N, D, seed=5).float().requires_grad_(True)
+        of(Head(drawn(V, D, seed=3).float().requires_grad_(head_trains), temperature=0.7), hidden_N_D).sum().backward()
+        assert hidden_N_D.grad is not None
+        return hidden_N_D.grad
+
+    ours = gradient(lambda head, hidden_N_D: head_stats(head, hidden_N_D, IDS_N_K).entropies_N)
+    plain = gradient(
+        lambda head, hidden_N_D: -(plain_logprobs(head, hidden_N_D).exp() * plain_logprobs(head, hidden_N_D))
+    )
+    torch.testing.assert_close(ours, plain, atol=2e-5, rtol=2e-5)
 
 
 @pytest.mark.parametrize("weight_trains", [False, True])

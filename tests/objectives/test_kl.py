@@ -62,3 +62,30 @@ def test_expected_kl_in_the_reward_has_the_gradient_of_the_divergence(golden, cl
     costs_V = torch.stack([kl.in_reward(p[None], q[None]) for p, q in zip(logprobs_V, ref_logprobs_V, strict=True)])
     (logprobs_V.exp().detach() * costs_V * logprobs_V).sum().backward()
     assert close(logits_V.grad, golden["kl_gradient_facts"]["true_grad_KL(P||Q)_wrt_logits"])
+
+
+def test_top_k_over_the_whole_vocabulary_is_the_divergence_and_its_gradient():
+    torch.manual_seed(1)
+    logits_T_V = torch.randn(3, 6, dtype=torch.float64, requires_grad=True)
+    ref_T_V = torch.randn(3, 6, dtype=torch.float64).log_softmax(-1)
+    exact = (logits_T_V.softmax(-1) * (logits_T_V.log_softmax(-1) - ref_T_V)).sum()
+    (wanted,) = torch.autograd.grad(exact, logits_T_V)
+    found = kl.top_k(logits_T_V.log_softmax(-1), ref_T_V).sum()
+    (gradient,) = torch.autograd.grad(found, logits_T_V)
+    torch.testing.assert_close(found, exact)
+    torch.testing.assert_close(gradient, wanted)
+
+
+def test_top_k_takes_all_other_tokens_as_one():
+    """By hand: the policy has 1/2, 1/4 and a rest of 1/4, the reference 1/4, 1/4 and a rest of 1/2."""
+    ours, ref = torch.tensor([[0.5, 0.25]]).double().log(), torch.tensor([[0.25, 0.25]]).double().log()
+    by_hand = 0.5 * torch.tensor(2.0).double().log() + 0.25 * torch.tensor(0.5).double().log()
+    torch.testing.assert_close(kl.top_k(ours, ref), by_hand[None])
+
+
+def test_top_k_is_zero_and_finite_where_k_tokens_have_it_all():
+    sure = torch.tensor([[0.0, -40.0]], requires_grad=True)
+    found = kl.top_k(sure, sure.detach())
+    found.sum().backward()
+    assert float(found.detach()) == pytest.approx(0.0, abs=1e-6)
+    assert sure.grad.isfinite().all()

@@ -17,6 +17,7 @@ from burnish.learner.policy import Policy
 from burnish.models.tiny import tiny_tokenizer
 from burnish.objectives import gkd
 from burnish.stages.check import check_recipe
+from burnish.stages.distill import Config, takes_stored
 from burnish.stages.distill_teacher import EndpointTeacher, check_heads, check_vocabulary
 from burnish.stages.runner import run_recipe
 from tests.engine.backends.model_server import ModelServer
@@ -62,6 +63,26 @@ def test_the_distance_to_the_teacher_falls(name: str, options: dict[str, object]
     curve = distances(tmp_path, name, **options)
     assert curve[0] > 0.1
     assert fmean(curve[-3:]) < 0.5 * fmean(curve[:2]), curve
+
+
+def test_below_one_lambda_some_steps_train_on_replies_that_the_tasks_know(tmp_path: Path) -> None:
+    options = {"objective": "gkd", "student_share": 0.5, "num_steps": 6}
+    run_recipe(recipe(SFT, DISTILL | options), tmp_path, resume=False)
+    rows = [r.values for r in metrics.read(tmp_path / "d" / "metrics.jsonl") if r.stage == "1-distill"]
+    drawn = ["divergence_stored" in row for row in rows]
+    assert [("divergence" in row, "tokens_sampled" in row) for row in rows] == [(not d, not d) for d in drawn]
+    assert {True, False} == set(drawn)
+    stored = [row["divergence_stored"] for row in rows if "divergence_stored" in row]
+    assert stored[-1] < stored[0]
+
+
+@pytest.mark.parametrize(("share", "expected"), [(None, 0.0), (1.0, 0.0), (0.0, 1.0), (0.25, 0.75)])
+def test_the_share_of_stored_steps_is_one_less_lambda(share: float | None, expected: float) -> None:
+    given = {} if share is None else {"objective": "gkd", "student_share": share}
+    config = Config(teacher="tiny", num_steps=4000, **given)
+    drawn = takes_stored(config, seed=3)
+    assert fmean(drawn) == pytest.approx(expected, abs=0.03)
+    assert drawn[:10] == takes_stored(config.model_copy(update={"num_steps": 10}), seed=3)
 
 
 def test_a_student_that_is_its_teacher_has_no_distance_and_stays(tmp_path: Path) -> None:
@@ -136,6 +157,7 @@ ENDPOINT = {"url": "http://127.0.0.1:1", "model": "m"}
     [
         ({"teacher": "nowhere"}, "teacher: no model 'nowhere'"),
         ({"beta": 0.5}, "'opd' does not read beta; leave it out"),
+        ({"student_share": 0.5}, "'opd' does not read student_share; leave it out"),
         ({"objective": "gkd", "ratio_max": 2.0}, "'gkd' does not read ratio_max"),
         ({"ratio_max": 2.0}, "ratio_max does nothing in the first update"),
         ({"updates_per_step": 5}, "updates_per_step is larger than prompts_per_step"),

@@ -80,9 +80,29 @@ def test_packing_changes_nothing(tmp_path: Path) -> None:
                 assert other.values[name] == pytest.approx(one.values[name], abs=1e-4), (one.step, name)
 
 
+@pytest.mark.parametrize("use", ["preference", "reward_model"])
 @pytest.mark.parametrize(
     ("assignments", "message"),
     [
+        (["data=FOLDER/nowhere.jsonl"], "nowhere.jsonl"),
+        (["data=FOLDER/broken.jsonl"], "broken.jsonl.*'rejected' is missing"),
+        (["eval_data=FOLDER/broken.jsonl"], "broken.jsonl.*'rejected' is missing"),
+        (["eval_data=recipes/preference_tiny.jsonl"], "measures what was trained on"),
+    ],
+)
+def test_the_check_reads_the_data(use: str, assignments: list[str], message: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.jsonl").write_text('{"prompt": "1+1=", "chosen": "2"}\n')
+    put = [f"stages.0.{given}".replace("FOLDER", str(tmp_path)) for given in assignments]
+    recipe = read_recipe(RECIPE, put)
+    stage = {key: value for key, value in recipe.stages[0].items() if use == "preference" or key != "loss"}
+    with pytest.raises(ConfigError, match=message):
+        check_recipe(recipe.model_copy(update={"stages": [stage | {"use": use}]}))
+
+
+@pytest.mark.parametrize(
+    ("assignments", "message"),
+    [
+        (["stages.0.loss_options={beta=0}"], "dpo: beta is above 0; got 0"),
         (["stages.0.loss=dop"], "no plugin 'dop' in preferences; there are: dpo, ipo, kto, orpo, simpo, slic"),
         (["stages.0.loss=dpo@trl"], "'dpo' has no dialect 'trl'; there are: dpo@cdpo, dpo@robust"),
         (["stages.0.loss_options={beta='x'}"], "'beta' expects a float, got 'x'"),

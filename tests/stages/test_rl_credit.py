@@ -63,6 +63,22 @@ def test_kl_in_the_reward_is_taken_from_the_score() -> None:
     assert found[0] == pytest.approx([(rewards[0] - rewards[1]) / 2, (rewards[1] - rewards[0]) / 2])
 
 
+def test_reinforce_pp_takes_kl_from_each_token_to_the_end_of_its_reply() -> None:
+    groups = [Group("a", "s", (member("a", 0, 1.0, 3),)), Group("b", "s", (member("b", 0, 0.0, 1),))]
+    refs = {3: [-0.6, -0.5, -0.9], 1: [-0.3]}  # k1 is 0.1, 0, 0.4 and -0.2
+
+    def reference(rows: list[Row]) -> list[torch.Tensor]:
+        return [torch.tensor(refs[row.num_trained]) for row in rows]
+
+    choice = load_group_objective("reinforce_pp", {})
+    shaping = Shaping(kl_coefficient=0.5, reference=reference)
+    (one,), (other,) = credit_step(groups, advantages_of(choice), choice, shaping)
+    raw_T = torch.tensor([1 - 0.25, 1 - 0.2, 1 - 0.2, 0.1])
+    expected_T = (raw_T - raw_T.mean()) / raw_T.std()
+    assert one.token_advantages and other.token_advantages
+    torch.testing.assert_close(torch.tensor(one.token_advantages + other.token_advantages), expected_T)
+
+
 def test_the_whole_step_is_whitened_over_tokens() -> None:
     rows_P = credited("reinforce_pp")
     values_T = torch.cat([torch.full((row.num_trained,), row.advantage) for rows in rows_P for row in rows])
@@ -115,6 +131,13 @@ def test_rows_keep_all_but_their_advantage_through_the_whole_step() -> None:
         ({"objective": "reinforce_pp@baseline", "group_size": 1}, "compares the replies to a prompt"),
         ({"correction": "icepop", "correction_options": {"low": 1.5}}, "a ratio of 1 needs no correction"),
         ({"aggregation": "pair_mean"}, "'pair_mean' is of pairs"),
+        (
+            {"objective": "maxrl", "overlong_cache": 4, "max_new_tokens": 8},
+            "'maxrl' divides by the mean.*overlong_cache",
+        ),
+        ({"objective": "maxrl", "kl_in": "reward", "kl_coefficient": 0.1}, "'maxrl' divides by the mean.*kl_in"),
+        ({"objective_options": {"clip_low": 0.1, "dual_clip": 3.0}}, "clip_low and dual_clip would do nothing"),
+        ({"kl_top_k": 4, "kl_coefficient": 0.1}, "kl_top_k is of kl_kind 'top_k'"),
         ({"objective": "opd"}, "'opd' has no advantages of groups"),
         ({"objective": "cispo@slime"}, "'cispo' has no dialect 'slime'"),
     ],

@@ -76,6 +76,18 @@ def test_values_learn_the_returns_and_never_move_the_policy() -> None:
     assert value_metrics([valued])["explained_variance"] > 0.5
 
 
+def test_several_passes_are_several_steps_towards_the_same_returns() -> None:
+    once, twice = (critic_of(policy_of(), num_passes=num) for num in (1, 2))
+    (valued,) = once.value([[PLAIN]])
+    found = [critic.update([PLAIN], valued, 1e-2)["value_error"] for critic in (once, twice, once, twice)]
+    assert found[0] == pytest.approx(found[1])
+    after_two = critic_of(policy_of(), num_passes=1)
+    for _ in range(2):
+        after_two.update([PLAIN], valued, 1e-2)
+    assert found[3] == pytest.approx(after_two.update([PLAIN], valued, 1e-2)["value_error"])
+    assert found[3] != pytest.approx(found[2], rel=1e-3)
+
+
 def test_value_clip_holds_values_near_what_they_were() -> None:
     critic = critic_of(policy_of())
     valued = Valued(
@@ -112,7 +124,7 @@ def test_explained_variance_is_one_less_the_share_that_values_miss() -> None:
     [
         (["objective=ppo", "max_draws_factor=2"], "compares no group.*leave max_draws_factor out"),
         (["objective=ppo", "objective_options={value_coefficient=0.5}"], "set critic.learning_rate"),
-        (["objective=ppo", "objective_options={value_clip=0.2}"], "value_clip does nothing in the first update"),
+        (["objective=ppo", "objective_options={value_clip=0.2}"], "raise updates_per_step or critic.num_passes"),
         (["objective=ppo", "critic={num_warmup_steps=40}"], "leaves the policy no step of num_steps"),
         (["objective=ppo", "objective_options={divide_by_std=true}"], "no option 'divide_by_std'"),
         (["objective=dapo", "critic={lam=0.9}"], "'dapo' has no value model; leave critic out, or take 'ppo'"),
