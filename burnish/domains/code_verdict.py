@@ -6,8 +6,7 @@ reference, which trusted code makes from the tables of the families and runs; no
 are drawn by the task's content, so that equal tasks ask equal questions of all replies, and drawn again until
 there are eight and neither a constant nor the unchanged input is right on more than half.
 The score is the *smaller* of the two shares: what knows listed inputs by heart earns what it is worth on others. It
-is 0 where listed inputs are all right and a quarter or more of the others is wrong (`special_cased`), and where the
-answers to all perturbed inputs are one value or the input said back, and some are wrong (`computes_nothing`).
+is 0 where the verdict is marked `special_cased` or `computes_nothing` (see `rewards.code_value`).
 All calls share one process, listed and perturbed mixed: the cheapest way, and none shows which it is. A function that
 hangs or kills its process deserves no more care. Types are exact, floats to 1e-9 relative.
 """
@@ -22,11 +21,9 @@ from random import Random
 from burnish.core.seeds import derive
 from burnish.core.types import Json, Task, Verdict
 from burnish.domains.code_families import Family, Kind, Rule, reference, run_gold
-from burnish.rewards.code_value import Asked, Case, CodeTask, Origin, ask, job, nothing
-from burnish.rewards.code_value import judge as judge_answers
-from burnish.rewards.code_value_answers import Answer, Tampered, read_answers
+from burnish.rewards.code_value import Case, CodeTask, Origin, verify
 from burnish.rewards.perturb import perturb
-from burnish.sandbox import Box, Outcome, ResourceLimits
+from burnish.sandbox import Box, ResourceLimits
 
 # A hang spends its processor time; the wall is far off, so that a busy machine never looks like a hang.
 JOB_LIMITS = ResourceLimits(wall_s=15.0, cpu_s=1.0, memory_mb=256, num_processes=8, output_bytes=1 << 18)
@@ -131,38 +128,9 @@ def _telling(pairs: Iterable[tuple[list[Json], Json]]) -> list[tuple[list[Json],
 
 
 async def run_and_judge(task: CodeTask, source: str, box: Box) -> Verdict:
-    """Run a reply's code on all calls in the sandbox, and compare here."""
-    asked = ask(task)
-    return judge(task, asked, await box.run(job(task, source, asked)))
-
-
-def judge(task: CodeTask, asked: Asked, outcome: Outcome) -> Verdict:
-    """Judge what a job sent back."""
-    try:
-        answers = read_answers(outcome, asked)
-    except Tampered as error:
-        return nothing(f"tampered: {error}", tampered=True)
-    verdict = judge_answers(task, asked, answers, outcome.ending)
-    by_case = {number: answers.get(call_id) for call_id, number in asked.items()}
-    return _settle(verdict, _is_trivial([(case, by_case[number]) for number, case in enumerate(task.cases)]))
-
-
-def _is_trivial(answered: Sequence[tuple[Case, Answer | None]]) -> bool:
-    """Whether each answer to a perturbed input is the same value, or that input, or one and the same part of it."""
-    values = [(case.arguments, answer) for case, answer in answered if case.origin == "perturbed"]
-    given = [json.dumps(answer.value) for _, answer in values if answer is not None and not answer.error]
-    says_back = any(
-        all(answer is None or answer.value == arguments[place] for arguments, answer in values)
-        for place in range(len(values[0][0]) if values else 0)
-    )
-    return bool(given) and len(values) > 1 and (len(set(given)) == 1 or says_back)
-
-
-def _settle(verdict: Verdict, is_trivial: bool) -> Verdict:
-    """The smaller share, or nothing."""
+    """Run a reply's code on all calls in the sandbox, compare here, and pay the smaller share, or nothing."""
+    verdict = await verify(task, source, box)
     parts = dict(verdict.parts)
-    shares = [parts[origin] for origin in ("hidden", "perturbed") if origin in parts] or [parts["passed"]]
-    computes_nothing = is_trivial and min(shares) < 1
-    parts |= {"computes_nothing": float(computes_nothing), "passed": min(shares)}
-    is_paid = not computes_nothing and not parts.get("special_cased")
-    return Verdict.scored(min(shares) if is_paid else 0.0, parts, verdict.evidence)
+    parts["passed"] = min([parts[origin] for origin in ("hidden", "perturbed") if origin in parts] or [parts["passed"]])
+    is_paid = not parts.get("computes_nothing") and not parts.get("special_cased")
+    return Verdict.scored(parts["passed"] if is_paid else 0.0, parts, verdict.evidence)

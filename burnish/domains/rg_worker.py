@@ -3,15 +3,19 @@
 It reads a JSON object from stdin (which entry of which generator; the reference; the answer), makes the entry
 again and writes two lines of JSON to the answer descriptor: first `{"question", "reference"}` (the question's
 hash, and the scorer's word on the reference; null without one), then `{"score"}`. The first line is out before the
-answer is looked at, so an end without the second is the answer's doing.
+answer is looked at, so an end without the second is the answer's doing. What the answer makes the scorer do
+may take a second or two of processor time more than the reference did; nothing inside can lift that limit again.
 
 Scores leave as text, so that NaN and infinities arrive as what they are.
 """
 
 import hashlib
 import json
+import math
 import os
+import resource
 import sys
+import time
 
 import reasoning_gym
 
@@ -24,10 +28,18 @@ def main() -> None:
     reference = work["reference"]
     with os.fdopen(int(os.environ["BURNISH_ANSWER_FD"]), "w", encoding="utf-8") as answers:
         question = hashlib.sha256(entry["question"].encode("utf-8", "surrogatepass")).hexdigest()
+        before_s = time.process_time()
         on_reference = None if reference is None else str(float(dataset.score_answer(reference, entry)))
         answers.write(json.dumps({"question": question, "reference": on_reference}) + "\n")
         answers.flush()
+        _allow(2 * time.process_time() - before_s)
         answers.write(json.dumps({"score": str(float(dataset.score_answer(work["answer"], entry)))}) + "\n")
+
+
+def _allow(until_s: float) -> None:
+    """Let this process live until it has spent that much processor time, and up to two seconds more."""
+    whole_s = math.ceil(until_s) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (whole_s, whole_s))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ with values on a private descriptor. This module reads them as what they are, so
 
 Decisions: answers that break the protocol score 0 as tampered, the whole reply. Calls without an answer fail.
 Cases that the prompt shows count only where there are no others. Where all of those that a task brings are right
-and a quarter or more of the *perturbed* ones is wrong, the reply is marked `special_cased`.
+and a quarter or more of the *perturbed* ones is wrong, the reply is marked `special_cased`; where some are wrong and
+the answers to all perturbed ones are one value, or the input said back, it is marked `computes_nothing`.
 `num_rounds` > 1 asks each case again in another order: a value that depends on the order or on chance fails.
 What a task names (comparison, observation) comes from fixed lists; code of a task runs only in a box.
 Covered: functions, methods as lists of steps, arguments that a call changes, typed values, expected exceptions.
@@ -143,16 +144,31 @@ def judge(task: CodeTask, asked: Asked, answers: Mapping[str, Answer], ending: s
             note = complaint(answer, case, task.comparison, ending)
         if note:
             notes.setdefault(number, f"{task.function}{brief(case.arguments)}: {note}")
-    return _sum_up(task, notes, sum(not answer.error for answer in answers.values()) / len(asked))
+    unlisted = [(task.cases[number], answers.get(call_id)) for call_id, number in asked.items()]
+    is_trivial = _is_trivial([(case.arguments, answer) for case, answer in unlisted if case.origin == "perturbed"])
+    returned = sum(not answer.error for answer in answers.values()) / len(asked)
+    return _sum_up(task, notes, returned, is_trivial)
 
 
-def _sum_up(task: CodeTask, notes: Mapping[int, str], returned: float) -> Verdict:
+def _is_trivial(answered: Sequence[tuple[list[Json], Answer | None]]) -> bool:
+    """Whether the answers that came are one value for all inputs, or each the input or one and the same part of it."""
+    given = [(arguments, answer.value) for arguments, answer in answered if answer is not None and not answer.error]
+    is_constant = len({json.dumps(value) for _, value in given}) == 1
+    places = range(min((len(arguments) for arguments, _ in given), default=0))
+    return len(answered) > 1 and (
+        is_constant or any(all(value == arguments[place] for arguments, value in given) for place in places)
+    )
+
+
+def _sum_up(task: CodeTask, notes: Mapping[int, str], returned: float, is_trivial: bool) -> Verdict:
     is_right: dict[Origin, list[bool]] = {origin: [] for origin in ORIGINS}
     for number, case in enumerate(task.cases):
         if case.is_known or number in notes:  # what no reference vouches for can only cost
             is_right[case.origin].append(number not in notes)
     counting = is_right["hidden"] + is_right["perturbed"] or is_right["shown"]
     parts = {"passed": share(counting), "returned": returned, "tampered": 0.0, **_origins(is_right)}
+    if is_right["perturbed"]:
+        parts["computes_nothing"] = float(is_trivial and not all(counting))
     evidence = [f"{sum(counting)} of {len(counting)} calls right", *list(notes.values())[:3]]
     if parts.get("special_cased"):
         evidence.insert(1, "special-cased: right on the given inputs, wrong on others like them")

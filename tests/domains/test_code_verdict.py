@@ -5,8 +5,7 @@ import json
 import pytest
 
 from burnish.core.errors import SandboxError
-from burnish.domains.code_verdict import judge
-from burnish.rewards.code_value import Case, CodeTask
+from burnish.rewards.code_value import Case, CodeTask, judge_outcome
 from burnish.rewards.value_compare import is_same
 from burnish.sandbox import Outcome
 from tests.domains.double import DOUBLE, verdict_on
@@ -85,7 +84,7 @@ def outcome(answer: bytes, ending: str = "exited") -> Outcome:
 )
 def test_answers_are_judged_by_id(answer: bytes, ending: str, expected: float) -> None:
     task = CodeTask(function="f", cases=(Case(arguments=[1], expected=1), Case(arguments=[2], expected=2)))
-    assert judge(task, {"i": 0, "j": 1}, outcome(answer, ending)).score == expected
+    assert judge_outcome(task, {"i": 0, "j": 1}, outcome(answer, ending)).score == expected
 
 
 def test_a_sandbox_failure_is_not_a_score() -> None:

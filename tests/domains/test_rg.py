@@ -90,6 +90,20 @@ def test_a_reply_that_makes_the_scorer_raise_is_wrong_and_says_so(box):
     assert "the scorer could not read 'two times three' (" in verdict.evidence and "ValueError" in verdict.evidence
 
 
+def test_an_answer_that_never_ends_costs_two_seconds_of_processor_time(box):
+    domain = open_domain("rg:simple_integration")
+    ended = []
+
+    class RecordingBox:
+        async def run(self, job):
+            ended.append(await box.run(job))
+            return ended[0]
+
+    verdict = verify(domain, domain.task("train", 1, 0), "9**9**9**9", RecordingBox())
+    assert verdict.score == 0.0 and "exceeded its limits" in verdict.evidence
+    assert ended[0].cpu_s is None or ended[0].cpu_s < 3.0
+
+
 def test_another_package_in_the_sandbox_is_noticed(box):
     domain = open_domain("rg:chain_sum")
     task, other = domain.task("train", 1, 0), domain.task("train", 1, 1)
