@@ -48,6 +48,8 @@ class Settings:
     body_s: float = 120.0
     """How long a body may take to arrive: whoever sends one may hold a slot."""
     lease_s: float = 30.0
+    look_every_s: float = 0.5
+    now: Callable[[], float] = time.monotonic
 
 
 class _Refused(Exception):
@@ -94,7 +96,7 @@ class _State:
         if name not in self.places:
             raise _Refused(404, f"no place {name!r}: it was stopped, or its lease of {self.settings.lease_s} s ran out")
         held = self.places[name]
-        held.heard = time.monotonic()
+        held.heard = self.settings.now()
         return held
 
     async def stop(self, name: str) -> None:
@@ -109,8 +111,8 @@ class _State:
     async def expire(self) -> None:
         """Stop the places whose clients are gone, until cancelled."""
         while True:
-            await asyncio.sleep(min(LOOK_EVERY_S, self.settings.lease_s / 4))
-            oldest = time.monotonic() - self.settings.lease_s
+            await asyncio.sleep(self.settings.look_every_s)
+            oldest = self.settings.now() - self.settings.lease_s
             for name, held in list(self.places.items()):
                 if held.heard < oldest and held.num_running == 0:
                     with contextlib.suppress(SandboxError, OSError):  # the next one's lease ends all the same
@@ -251,7 +253,7 @@ async def _start_place(state: _State, body: wire.PlaceBody) -> BaseModel:
         folder.cleanup()
         raise
     name = uuid.uuid4().hex
-    state.places[name] = _Held(place=place, folder=folder, heard=time.monotonic())
+    state.places[name] = _Held(place=place, folder=folder, heard=state.settings.now())
     return wire.PlaceAnswer(place=name, lease_s=state.settings.lease_s)
 
 
@@ -273,7 +275,7 @@ async def _run_command(state: _State, request: Request) -> BaseModel:
             return wire.of_outcome(await _while_connected(request, held.place.run(body.command())))
         finally:
             held.num_running -= 1
-            held.heard = time.monotonic()
+            held.heard = state.settings.now()
 
 
 async def _write(state: _State, request: Request) -> BaseModel:

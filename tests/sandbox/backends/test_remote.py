@@ -118,23 +118,35 @@ def test_a_body_that_is_no_job_is_refused_and_says_where(address):
     assert response.status == 400 and "source" in json.loads(response.body)["error"]
 
 
-def test_a_full_server_says_when_to_ask_again_and_the_client_does(address):
+HOLD = "import os, time\nopen({0!r} + '.began', 'w').close()\nwhile not os.path.exists({0!r}): time.sleep(.01)"
+"""A job of a backend that isolates nothing, which says that it has begun and ends when it is let go."""
+
+
+async def has_begun(path: Path) -> None:
+    while not Path(f"{path}.began").exists():
+        await asyncio.sleep(0.01)
+
+
+def test_a_full_server_says_when_to_ask_again_and_the_client_does(address, tmp_path):
     async def work(backend):
-        slow = [asyncio.create_task(backend.run(Job(source="import time; time.sleep(2)", limits=LIMITS))) for _ in "12"]
-        await asyncio.sleep(1)
+        job = Job(source=HOLD.format(str(tmp_path / "go")), limits=LIMITS)
+        slow = [asyncio.create_task(backend.run(job)) for _ in "12"]
+        await has_begun(tmp_path / "go")
         answer = await asyncio.to_thread(ask, address, "POST", "/v1/jobs", b"{}")
+        (tmp_path / "go").touch()
         return answer.status, answer.headers["Retry-After"], [(await job).ending for job in slow]
 
     assert with_remote(address, work) == (503, "1", ["exited", "exited"])
 
 
-def test_a_client_that_waits_no_longer_is_told_that_the_server_is_full(address):
+def test_a_client_that_waits_no_longer_is_told_that_the_server_is_full(address, tmp_path):
     async def work(backend):
-        slow = asyncio.create_task(backend.run(Job(source="import time; time.sleep(3)", limits=LIMITS)))
-        await asyncio.sleep(1)
+        slow = asyncio.create_task(backend.run(Job(source=HOLD.format(str(tmp_path / "go")), limits=LIMITS)))
+        await has_begun(tmp_path / "go")
         try:
             await backend.run(Job(source="", limits=LIMITS))
         finally:
+            (tmp_path / "go").touch()
             await slow
 
     with pytest.raises(SandboxError, match=r"full for 0 s \(queue_s\)"):
