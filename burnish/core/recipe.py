@@ -97,6 +97,23 @@ class EngineConfig(Strict):
     """The engine's own; it checks them itself when it is opened."""
 
 
+class RuntimeConfig(Strict):
+    """Where work runs."""
+
+    kind: Literal["local", "ray"] = "local"
+    """Processes of this host, or actors of a Ray cluster."""
+    address: str = ""
+    """Of a Ray cluster: `auto`, `HOST:PORT` or `ray://HOST:PORT`; empty starts one of this host."""
+    engine_replicas: int = Field(default=0, ge=0, le=1024)
+    """Workers that sample, each with a copy of the model; 0: sample in the run's own process."""
+    engine_threads: int = Field(default=1, ge=1, le=1024)
+    """Processor threads of a replica, and what it takes of a Ray host."""
+    verifier_workers: int = Field(default=0, ge=0, le=4096)
+    """Workers that find verdicts, each with a sandbox of its own; 0: the run's own process does."""
+    learner_ranks: int = Field(default=1, ge=1, le=65536)
+    """Processes that hold the learner's weights in shares."""
+
+
 class TaskEntry(Strict):
     """One source of tasks."""
 
@@ -130,6 +147,7 @@ class Recipe(Strict):
     verify: VerifyConfig = VerifyConfig()
     engine: EngineConfig = EngineConfig()
     learner: LearnerConfig = LearnerConfig()
+    runtime: RuntimeConfig = RuntimeConfig()
     tasks: list[TaskEntry] = Field(min_length=1)
     stages: list[dict[str, Any]] = Field(min_length=1)
     """Each has `use = "NAME"` and that stage's own options."""

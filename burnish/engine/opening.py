@@ -10,8 +10,12 @@ from burnish.chat.template import Chat
 from burnish.core import plugins
 from burnish.core.config import validate
 from burnish.core.errors import ConfigError
-from burnish.core.recipe import EngineConfig
+from burnish.core.recipe import EngineConfig, RuntimeConfig
+from burnish.engine.replicas import opened_replicas
 from burnish.engine.types import Engine
+from burnish.runtime.opening import Opened
+
+HERE = RuntimeConfig()
 
 
 def check_engine(config: EngineConfig, *, trains: bool) -> ModuleType:
@@ -32,9 +36,16 @@ def check_engine(config: EngineConfig, *, trains: bool) -> ModuleType:
 
 
 @contextmanager
-def opened(config: EngineConfig, model: PreTrainedModel, chat: Chat, version: Callable[[], int]) -> Iterator[Engine]:
-    """The engine over a live model, while the block lasts."""
+def opened(
+    config: EngineConfig, model: PreTrainedModel, chat: Chat, version: Callable[[], int],
+    where: Opened | None = None, runtime: RuntimeConfig = HERE,
+) -> Iterator[Engine]:  # fmt: skip
+    """The engine over a live model, while the block lasts; in workers, if the recipe wants replicas of it."""
     module = check_engine(config, trains=False)
+    if where and runtime.engine_replicas:
+        with opened_replicas(where, runtime, config, model, chat, version) as replicas:
+            yield replicas
+        return
     options = {"options": config.options} if hasattr(module, "Config") else {}
     engine = module.open_engine(model, chat, max_rows=config.max_rows, version=version, **options)
     try:

@@ -24,12 +24,12 @@ from typing import Literal, NamedTuple, Protocol
 
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from torch import nn
 from transformers import PreTrainedModel
 
 from burnish.core.errors import ConfigError, EngineError
 from burnish.engine.served import Stamp
 from burnish.models.lora import LoraLinear, merged_state_dict
+from burnish.models.parameters import num_changes
 from burnish.models.peft import save_adapter
 
 Files = Literal["merged", "adapter", "none"]
@@ -101,7 +101,7 @@ class WeightSync:
 
     def bring(self) -> Stamp:
         """Send the weights if they have moved."""
-        mark = _Mark(self._version(), _num_changes(self._model))
+        mark = _Mark(self._version(), num_changes(self._model))
         if mark == self._sent:
             return self._stamp
         label = f"v{mark.version}-{self._run}-{next(self._numbers)}"
@@ -154,11 +154,6 @@ def _existing(folder: str) -> str | None:
     if folder and not Path(folder).is_dir():
         raise ConfigError(f"engine option folder {folder!r} is no folder; make it, where the server can read it too")
     return folder or None
-
-
-def _num_changes(model: nn.Module) -> int:
-    """How many in-place changes torch has counted on the parameters."""
-    return sum(parameter._version for parameter in model.parameters())  # pyright: ignore[reportPrivateUsage]  # torch has no other name for it
 
 
 class FixedWeights:

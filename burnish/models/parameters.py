@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from burnish.core.errors import ConfigError
@@ -33,6 +33,16 @@ def hidden_matrices(model: PreTrainedModel) -> frozenset[str]:
     outer = {id(p) for end in (model.get_input_embeddings(), model.get_output_embeddings()) if end is not None
              for p in end.parameters()}  # fmt: skip
     return frozenset(name for name, p in model.named_parameters() if p.ndim == 2 and id(p) not in outer)
+
+
+def named_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """All that two copies of a model must have alike: parameters and buffers, each once."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def num_changes(model: nn.Module) -> int:
+    """How many in-place changes torch has counted on the parameters; fused optimisers' are not among them."""
+    return sum(parameter._version for parameter in model.parameters())  # pyright: ignore[reportPrivateUsage]  # torch has no other name for it
 
 
 def _search(pattern: str, name: str) -> bool:

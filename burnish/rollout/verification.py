@@ -19,7 +19,7 @@ import asyncio
 import heapq
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from burnish.core.errors import SandboxError
@@ -32,6 +32,7 @@ from burnish.rollout.verification_report import DomainReport, Tally
 from burnish.sandbox import Box
 
 Promise = asyncio.Future[Verdict]
+Verify = Callable[[Domain, Task, str, Box], Awaitable[Verdict]]
 LEAST_CHECKED = 20
 """A domain is flagged on no fewer second looks than these."""
 MOST_COUNTED = 100_000
@@ -75,8 +76,12 @@ class Verification:
     def __init__(
         self, box: Box, *, num_at_once: int, num_attempts: int = 3, most_waiting: int = 1024,
         cache: Cache | None = None, sampling: Sampling | None = None, environment: str = "",
+        verify: Verify | None = None,
     ) -> None:  # fmt: skip
-        """`environment` is what, beside this package and the interpreter, decides what code finds in the box."""
+        """`verify` calls a domain's verifier, here or elsewhere.
+
+        `environment` is what, beside this package and the interpreter, decides what code finds in the box."""
+        self._verify = verify or _verify_here
         self._box, self._num_at_once, self._num_attempts = box, num_at_once, num_attempts
         self._cache, self._sampling, self._environment = cache, sampling or Sampling(), environment
         self._room = asyncio.Semaphore(most_waiting)
@@ -284,10 +289,16 @@ class Verification:
     async def _found(self, work: _Work) -> Verdict:
         """Verify, again after a timeout or a fault of the machinery."""
         for _ in range(self._num_attempts - 1):
-            verdict = await _once(work.domain, work.task, work.reply, self._box)
+            verdict = await self._once(work)
             if verdict.kind in ("scored", "unscorable"):
                 return verdict
-        return await _once(work.domain, work.task, work.reply, self._box)
+        return await self._once(work)
+
+    async def _once(self, work: _Work) -> Verdict:
+        verifying = self._verify(work.domain, work.task, work.reply, self._box)
+        verdict = await _within(work.task, work.domain.name, verifying)
+        assert verdict is not None
+        return verdict
 
     async def _second_look(self, work: _Work, verdict: Verdict) -> Verdict | None:
         name = f"{work.task.content_hash} {work.reply}"
@@ -342,10 +353,8 @@ class Verification:
         return derive(self._sampling.seed, what, name, self._num_asked[name]) < share * 2**63
 
 
-async def _once(domain: Domain, task: Task, reply: str, box: Box) -> Verdict:
-    verdict = await _within(task, domain.name, domain.verify(task, reply, box))
-    assert verdict is not None
-    return verdict
+async def _verify_here(domain: Domain, task: Task, reply: str, box: Box) -> Verdict:
+    return await domain.verify(task, reply, box)
 
 
 async def _within(task: Task, domain: str, verifying: Awaitable[Verdict | None]) -> Verdict | None:

@@ -5,8 +5,9 @@ bounded size; a carrier takes buckets to where the receiver can read them. So an
 The receiver checks every byte before it writes the first, so that a damaged update leaves it as it was; then it reads
 its own tensors again and compares the fingerprint of all of them with the sender's.
 
-Decisions: a checksum is BLAKE2b (RFC 7693) of 16 bytes. A tensor of which torch has counted no in-place change is not
-hashed again. A tensor larger than a bucket is a bucket of its own. Names, shapes and types must be the receiver's own.
+Decisions: a checksum is BLAKE2b (RFC 7693) of 16 bytes. A frozen tensor of which torch has counted no in-place change
+is not hashed again; one that trains is, since torch's fused optimisers change tensors without counting. A tensor larger
+than a bucket is a bucket of its own. Names, shapes and types must be the receiver's own.
 An update names the fingerprint that it goes on from: one that was left out is noticed, and all weights are asked for.
 
 Covered: tensors of any type on any device, ties (pass each tensor once). Not covered: parts of a tensor, resharding
@@ -92,7 +93,7 @@ class _Known(NamedTuple):
 
 
 class Checksums:
-    """Checksums of named tensors, each kept for as long as torch counts no change of its tensor."""
+    """Checksums of named tensors; that of a frozen one is kept for as long as torch counts no change of it."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
@@ -104,7 +105,7 @@ class Checksums:
     def _one(self, name: str, tensor: Tensor) -> str:
         num_changes = tensor._version  # pyright: ignore[reportPrivateUsage]  # torch has no other name for it
         known = self._known.get(name)
-        if known and known.tensor() is tensor and known.num_changes == num_changes:
+        if known and known.tensor() is tensor and known.num_changes == num_changes and not tensor.requires_grad:
             return known.checksum
         checksum = _checksum(_bytes_of(tensor))
         self._known[name] = _Known(weakref.ref(tensor), num_changes, checksum)

@@ -11,6 +11,7 @@ from burnish.core.seeds import derive
 from burnish.engine.opening import check_engine
 from burnish.models.load import check_name
 from burnish.rollout.mixture import Mixture, Source, held_out
+from burnish.runtime.opening import check_runtime
 from burnish.stages.session import open_sources
 from burnish.stages.task_check import refuse_unproven
 from burnish.stages.terminal import terminal
@@ -34,6 +35,7 @@ def open_stages(recipe: Recipe) -> list[StagePlugin]:
             module.check_place([plugin.module for plugin in opened])
         opened.append(StagePlugin(module, config))
     check_engine(recipe.engine, trains=trains(opened))
+    check_runtime(recipe.runtime, recipe.engine)
     return opened
 
 

@@ -17,7 +17,15 @@ from burnish.core.errors import ConfigError
 from burnish.core.flight import Recorder
 from burnish.core.ledger import Ledger
 from burnish.core.metrics import MetricsLog
-from burnish.core.recipe import LearnerConfig, ModelConfig, Recipe, SandboxConfig, TaskEntry, VerifyConfig
+from burnish.core.recipe import (
+    LearnerConfig,
+    ModelConfig,
+    Recipe,
+    RuntimeConfig,
+    SandboxConfig,
+    TaskEntry,
+    VerifyConfig,
+)
 from burnish.core.run_folder import RunFolder, whole_folder
 from burnish.core.seeds import derive
 from burnish.domains import open_domain
@@ -34,12 +42,15 @@ from burnish.rollout.mixture import Source, held_out
 from burnish.rollout.verification import Sampling, Verification
 from burnish.rollout.verification_questions import may_be_kept
 from burnish.rollout.verification_report import as_metrics
+from burnish.rollout.verifier_workers import open_verifiers
 from burnish.runtime.local import Background
+from burnish.runtime.opening import open_runtime
 from burnish.sandbox import backends, open_box
 
 BASE_CHECKPOINT = "base"
 NO_CACHE = VerifyConfig(cache=False)
 LEARNER = LearnerConfig()
+HERE = RuntimeConfig()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,7 +166,7 @@ def open_chat(loaded: Loaded) -> Chat:
 @contextmanager
 def open_means(
     loaded: Loaded, recipe_engine: Any, sandbox: SandboxConfig, sources: list[Source], version: Any,
-    verify: VerifyConfig = NO_CACHE, *, seed: int = 0, runs: Path = Path(),
+    verify: VerifyConfig = NO_CACHE, *, seed: int = 0, runs: Path = Path(), runtime: RuntimeConfig = HERE,
 ) -> Iterator[Means]:  # fmt: skip
     """Open engine, sandbox and judge."""
     with ExitStack() as stack:
@@ -166,9 +177,13 @@ def open_means(
         box = background.run(opening.__aenter__())
         stack.callback(lambda: background.run(opening.__aexit__(None, None, None)))
         chat = open_chat(loaded)
-        engine = stack.enter_context(opened(recipe_engine, loaded.model, chat, version))
+        where = stack.enter_context(open_runtime(runtime))
+        engine = stack.enter_context(opened(recipe_engine, loaded.model, chat, version, where, runtime))
+        verifiers = open_verifiers(where.runtime, sources, sandbox, runtime.verifier_workers)
+        verify_by = stack.enter_context(verifiers) if runtime.verifier_workers else None
         verification = Verification(
-            box, num_at_once=sandbox.num_workers, most_waiting=verify.most_waiting, environment=json.dumps(options),
+            box, num_at_once=runtime.verifier_workers or sandbox.num_workers, most_waiting=verify.most_waiting,
+            environment=json.dumps(options), verify=verify_by,
             cache=stack.enter_context(open_verdicts(verify, sources, runs)),
             sampling=Sampling(
                 seed=derive(seed, "verify"), recheck_share=verify.flaky_sample, audit_share=verify.audit_sample,
@@ -214,7 +229,7 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
         means = stack.enter_context(
             open_means(
                 loaded, recipe.engine, recipe.sandbox, sources, lambda: policy.version, recipe.verify,
-                seed=recipe.seed, runs=runs,
+                seed=recipe.seed, runs=runs, runtime=recipe.runtime,
             )
         )  # fmt: skip
         session = Session(

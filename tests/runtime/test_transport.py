@@ -156,6 +156,14 @@ def test_an_unchanged_tensor_is_not_hashed_again_and_a_changed_one_is() -> None:
     assert sums.of(weights) != before
 
 
+def test_a_tensor_that_trains_is_hashed_each_time() -> None:
+    weights = {"a": torch.zeros(3, requires_grad=True)}
+    sums = Checksums()
+    before = sums.of(weights)
+    weights["a"].detach().numpy()[:] = np.ones(3)  # as a fused optimiser does
+    assert sums.of(weights) != before
+
+
 def test_one_who_comes_late_has_all_weights_from_the_shelf(tmp_path: Path) -> None:
     weights = some_weights()
     sender, shelf = Sender(tmp_path, weights), Shelf()
