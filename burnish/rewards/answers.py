@@ -14,12 +14,13 @@
 Decisions: options and truths are checked when tasks are loaded, so `judge` answers `scored`: a reply is right
 or wrong, never an error; but for `math`, whose answer may be `unscorable` (undecided). Evidence says what was read.
 A verifier that wants a sandbox has `judge_in_box` too; one that another implementation can check has `audit`.
+Thinking (`<think>...</think>`) is no part of an answer, and not closed it leaves none; `regex` alone sees it.
 `regex` runs on RE2, which takes linear time whatever the pattern; look-around and back-references are refused.
 Covered: replies of any length and content (lone surrogates included) in bounded time.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Literal
@@ -35,6 +36,7 @@ from burnish.rewards.fields import Kind
 from burnish.rewards.final_number import final_number, is_same_number
 from burnish.rewards.math import judging, second_opinion
 from burnish.rewards.numbers import Number, single
+from burnish.rewards.thinking import after_thinking
 from burnish.rewards.tool_calls import BrokenCall, calls_of_truth, judge_calls
 from burnish.sandbox import Box
 
@@ -110,7 +112,15 @@ def verifier(name: str, options: Mapping[str, Json] | None = None) -> Verifier:
     """Find a verifier by name; `ConfigError` for an unknown name or option."""
     if name not in VERIFIERS:
         raise ConfigError(f"no verifier {name!r}; there are: {', '.join(VERIFIERS)}")
-    return VERIFIERS[name](options or {})
+    made = VERIFIERS[name](options or {})
+    return made if name in READ_THINKING else replace(made, judge=partial(_judge_after_thinking, made.judge))
+
+
+def _judge_after_thinking(judge: Callable[[Json, str], Verdict], truth: Json, reply: str) -> Verdict:
+    said = after_thinking(reply)
+    if said is None:
+        return Verdict.scored(0.0, evidence="thinking that is not closed holds no answer")
+    return judge(truth, said)
 
 
 def _exact(options: Mapping[str, Json]) -> Verifier:
@@ -273,6 +283,8 @@ def brief(value: Json) -> str:
     return shown if len(shown) <= MOST_SHOWN else shown[: MOST_SHOWN - 3] + "..."
 
 
+READ_THINKING = ("regex", "math")
+"""A pattern may ask for it, and `math` leaves it out by itself."""
 VERIFIERS: Mapping[str, Callable[[Mapping[str, Json]], Verifier]] = {
     "exact": _exact,
     "number": _number,

@@ -1,29 +1,46 @@
 r"""The one letter that a reply chooses among labelled choices.
 
 Where it stands is `regions`' matter (`\boxed{B}`, `#### B`, "the answer is B"); a reply without mark or cue is
-its first label if that stands at the start, alone or before a mark (`B`, `(B)`, `B. Paris`).
+its first label if that stands at the start, alone or before a mark (`B`, `(B)`, `B. Paris`, `Option B`).
 
-Decisions: the case of a label counts, so that the article `a` is no choice. Two different labels are no choice.
+Decisions: the case of a label counts, so that the article `a` is no choice; but a small letter is one where a bracket
+closes behind it or nothing else is said (`b) Paris`, `(b)`, `b`), and no other label is named. Full-width letters are
+letters. Two different labels are no choice.
 Not covered: choosing by repeating a choice's text.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
-from burnish.rewards.regions import answer_region
+from burnish.rewards.regions import LONGEST_REPLY, answer_region
 
-BARE = re.compile(r"[\s*_`\"'$\\({\[]{0,10}(?:(?:text|textbf|mathrm)\{?[\s*(]{0,4})?")
-AFTER_BARE = re.compile(r"[\s*_`\"'$\\)}\].:,;-]|$")
+BARE = re.compile(r"\s*(?:[Oo]ption|[Cc]hoice)?[\s*_`\"'$\\({\[]{0,10}(?:(?:text|textbf|mathrm)\{?[\s*(]{0,4})?")
+SMALL = re.compile(
+    r"(?P<before>[\s*_`\"'$(\[]{0,9})(?P<letter>[a-z])(?P<behind>[*_`\"'$]{0,3}(?:[)\]].*|[\s.]*))", re.DOTALL
+)
 MARKED_AFTER = re.compile(r"[*_ ]{0,3}[).:\]-]|[\s*_`\"'$\\)}\].]*$")
 
 
 def chosen(reply: str, labels: Sequence[str]) -> str | None:
     """Read the chosen label; None where there is not exactly one."""
+    reply = _in_capitals(unicodedata.normalize("NFKC", reply[-LONGEST_REPLY:]), labels)
     region = answer_region(reply)
     if region.kind == "plain" or (region.kind == "cue" and not _labels_in(region.text, labels)):
         return _at_start(reply.strip()[:10_000], labels)
     found = _labels_in(region.text[:10_000], labels)
     return found.pop() if len(found) == 1 else None
+
+
+def _in_capitals(text: str, labels: Sequence[str]) -> str:
+    """A small label that opens a reply and cannot be a word, as the label that it stands for."""
+    small = SMALL.fullmatch(text)
+    letters = "".join(label.lower() for label in labels if len(label) == 1 and label.isupper())
+    if small is None or small["letter"] not in letters or small["letter"] in labels:
+        return text
+    # The article is another label only where it cannot be an article.
+    others = re.findall(rf"\b(?:(?!a)[{letters}]|a(?=\s*(?:[^\w\s]|$)))\b", small["behind"])
+    return text if others else f"{small['before']}{small['letter'].upper()}{small['behind']}"
 
 
 def _labels_in(text: str, labels: Sequence[str]) -> set[str]:

@@ -2,7 +2,7 @@ r"""Numbers as people write them, read exactly: every number of a text, in order
 
 Read: thousands marks (`1,000`, `1 000`, `1'000`, `1{,}000`), `.5` and `5.`, fractions and mixed numbers
 (`1/2`, `3 1/2`, `\frac{1}{2}`), scientific notation (`1.5e3`, `1.5 \times 10^3`), `%`, `hundred` to
-`trillion` and `dozen`, `minus 5`, full-width digits, the Unicode minus. Currency signs and bold go.
+`trillion` and `dozen`, `minus 5`, digits of all scripts, the Unicode minus. Currency signs and bold go.
 
 Decisions: values are `Fraction`s. Digits and exponents end at `MOST_DIGITS`: a longer number is there, but has
 no value; so has one with a zero below the line, a comparison before it (`x < 5`) or glued letters
@@ -11,6 +11,7 @@ Not covered: number words (eighteen), decimal commas, Roman numerals.
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,7 +19,7 @@ MOST_DIGITS = 4_000
 
 CHARACTERS = str.maketrans(
     {
-        **{0xFF10 + digit: str(digit) for digit in range(10)},
+        **{code: str(unicodedata.decimal(chr(code))) for code in range(0x80, 0x20000) if chr(code).isdecimal()},
         **dict.fromkeys("\u00a0\u2009\u202f\u2007\t\r\n", " "),
         **{"−": "-", "－": "-", "．": ".", "，": ",", "％": "%", "＝": "=", "＋": "+", "⁄": "/", "’": "'"},
         **{"½": " 1/2", "⅓": " 1/3", "⅔": " 2/3", "¼": " 1/4", "¾": " 3/4", "⅕": " 1/5", "⅛": " 1/8"},
@@ -55,7 +56,7 @@ NUMBER = re.compile(
 SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 PART_OF_WORD = re.compile(r"[A-Za-z_]-?$")
 ORDINAL = re.compile(r"(?:st|nd|rd|th)\b|_")
-COMPARED = re.compile(r"(?:[<>≤≥±≠]|\\(?:le|ge|lt|gt|leq|geq|pm|neq?)|\b(?:than|least|most)) ?$")
+COMPARED = re.compile(r"(?:[<>!]=|=[<>]|[<>≤≥±≠]|\\(?:le|ge|lt|gt|leq|geq|pm|neq?)|\b(?:than|least|most)) ?$")
 GLUED = re.compile(r"[A-Za-z][0-9]|\+(?![0-9 ])|\+$| ?±| ?\\pm")
 
 

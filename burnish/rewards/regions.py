@@ -17,7 +17,8 @@ SENTENCE_END = re.compile(r"\n|[.!?](?=[*_`\"')\]$]{0,4}(?:\s|$))")
 NOTE = re.compile(r"<<[^<>\n]{0,200}>>|</?[A-Za-z][A-Za-z0-9]{0,20}>")
 """A calculator's note (`<<2*3=6>>`) or a tag."""
 CUE = re.compile(
-    r"\b(?:answers?|totals?|result|altogether|in all|equals|therefore|thus|hence|solution)\b|=", re.IGNORECASE
+    r"\b(?:answers?|totals?|result|altogether|in all|equals|therefore|thus|hence|solution)\b|(?<![<>!])=(?![<>])",
+    re.IGNORECASE,
 )
 FILLER = re.compile(r"\b(?:is|are|was|be|as|follows|of|to|the|final)\b", re.IGNORECASE)
 

@@ -244,9 +244,9 @@ def test_powers_cannot_be_stacked_in_countdown():
     "part", ["1", "1 ", "A ", "A, ", "a is a b", "a is a b, ", "x*", "sin", "1.", "(1", "Q_", "- "]
 )
 def test_patterns_are_matched_in_linear_time(generator, part):
-    started = time.perf_counter()
+    started = time.process_time()
     complaint(generator, "1", part * (LONGEST // len(part) - 1) + "!")
-    assert time.perf_counter() - started < 0.2
+    assert time.process_time() - started < 0.2
 
 
 def test_a_sorted_list_of_other_numbers_is_wrong_though_the_scorer_is_kind():

@@ -102,9 +102,9 @@ def test_what_is_not_one_right_number_scores_nothing(truth, reply):
 
 @pytest.mark.parametrize("pattern", HOSTILE)
 def test_a_megabyte_of_anything_is_judged_within_two_seconds(pattern):
-    started = time.perf_counter()
+    started = time.process_time()
     assert verifier("number").judge("5", pattern * (1_000_000 // len(pattern))).score == 0.0
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def test_more_digits_than_the_limit_are_no_number_and_no_crash():

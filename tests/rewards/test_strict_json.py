@@ -83,7 +83,7 @@ def test_values_compare_by_type_and_value(a, b, expected):
 
 @pytest.mark.parametrize("pattern", ['"', '\\"', "[1,", "```\n", "\n", "a\u0301", '{"a":"'])
 def test_a_megabyte_of_anything_is_parsed_within_two_seconds(pattern):
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InvalidJson):
         parse_reply('"x' + pattern * (1_000_000 // len(pattern)))
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from burnish.rewards.final_number import final_number
 from burnish.rewards.math.limits import Unreadable
 from burnish.rewards.regions import NOTE, SENTENCE_END
+from burnish.rewards.thinking import after_thinking
 
 LONGEST_REPLY = 20_000
 LONGEST_WHOLE = 600
@@ -37,7 +38,7 @@ BOLD = re.compile(r"(?<![\w)\]}])\*\*|\*\*(?![\w(\[{\\])|`")
 
 def answer_of(reply: str, is_readable: Callable[[str], bool]) -> str:
     """The text of the one answer; `Unreadable` where there is none."""
-    text = NOTE_BUT_ANSWER.sub(" ", _after_thinking(reply[-LONGEST_REPLY:]))
+    text = NOTE_BUT_ANSWER.sub(" ", _said(reply[-LONGEST_REPLY:]))
     boxes = list(BOX.finditer(text))
     hashes = text.rfind("####")
     if boxes and boxes[-1].start() > hashes:
@@ -49,12 +50,11 @@ def answer_of(reply: str, is_readable: Callable[[str], bool]) -> str:
     return _of_prose(BOLD.sub(" ", NOTE.sub(" ", text)).strip(), is_readable)
 
 
-def _after_thinking(text: str) -> str:
-    before, mark, after = text.rpartition("</think>")
-    rest = after if mark else before + after
-    if "<think>" in rest:
+def _said(text: str) -> str:
+    said = after_thinking(text)
+    if said is None:
         raise Unreadable("thinking that is not closed")
-    return rest
+    return said
 
 
 def _boxed(text: str, boxes: list[re.Match[str]]) -> str:
