@@ -1,0 +1,97 @@
+"""How near the scheduler comes to the time that no scheduler can beat, and what a decision costs.
+
+Three long-tail shapes from published figures (the numbers that are not published are ours and said so):
+
+* reasoning: log-normal with the 99th percentile at 10 times the median (median about 500 tokens, p99 about
+  5000: https://jiahuanglin.xyz/all_lessons/RL/lessons/22b_longtail_rollouts.html), so sigma = ln 10 / 2.326 =
+  0.99;
+* heavy: about 5 % of the rollouts hold 30 to 50 % of the tokens (same source); of a log-normal the top 5 % hold
+  Phi(sigma - 1.645), which is 40 % at sigma = 1.39;
+* capped: replies of up to 65,536 tokens, where the last 10 % of the requests to finish take half of a
+  synchronous rollout's time (Seer, https://arxiv.org/abs/2511.14617, workload Moonlight), so the 90th
+  percentile is at half the limit; sigma = 1 is ours.
+
+Run: `python bench/scheduler.py`, with `--day` for a day of 256 engines as well.
+"""
+
+import argparse
+import time
+from typing import Any
+
+from burnish.core.config import validate
+from burnish.plan.cluster import Cluster
+from burnish.plan.outcome import Outcome
+from burnish.plan.simulate import simulate
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "reasoning": {"lengths": {"median": 500.0, "sigma": 0.99}, "max_tokens": 16_384},
+    "heavy": {"lengths": {"median": 500.0, "sigma": 1.39}, "max_tokens": 16_384},
+    "capped": {"lengths": {"median": 9_095.0, "sigma": 1.0}, "max_tokens": 65_536},
+}
+LEARNERS = {"engines are the bottleneck": 0.6, "balanced": 0.95, "the learner is the bottleneck": 1.5}
+"""Time of training by time of sampling."""
+
+
+def cluster(shape: str, learner_share: float, staleness: int) -> Cluster:
+    """8 engines of 16 slots; the learner is so fast that a batch takes that share of its sampling."""
+    engines = {"num": 8, "slots": 16, "token_s": 0.02, "token_s_per_member": 0.0004, "load_weights_s": 1.0}
+    rate = engines["num"] * engines["slots"] / (engines["token_s"] + 15 * engines["token_s_per_member"])
+    domain = {"name": shape, "verify_s": {"median": 1.0, "sigma": 1.0}, **SHAPES[shape]}
+    scheduler = {"batch_groups": 32, "group_size": 8, "num_batches": 60, "max_staleness": staleness}
+    data = {
+        "engines": engines, "learner": {"token_s": learner_share / rate}, "num_sandboxes": 64, "domains": [domain],
+        "scheduler": scheduler,
+    }  # fmt: skip
+    return validate(Cluster, data, shape)
+
+
+def day() -> Cluster:
+    """A day of 256 engines with 16 slots each, 300 domains, long replies."""
+    data = {
+        "hours": 24.0,
+        "engines": {"num": 256, "slots": 16, "token_s": 0.02, "token_s_per_member": 0.0004, "load_weights_s": 10.0},
+        "learner": {"num": 64, "token_s": 0.0004},
+        "num_sandboxes": 2048,
+        "domains": [
+            {"name": "d", "copies": 300, "lengths": {"median": 15_000.0, "sigma": 1.0}, "max_tokens": 131_072,
+             "verify_s": {"median": 20.0, "sigma": 1.0}}
+        ],
+        "scheduler": {"batch_groups": 256, "group_size": 16, "max_staleness": 4,
+                      "concurrency": {"most": 4096}},
+    }  # fmt: skip
+    return validate(Cluster, data, "day")
+
+
+def line(name: str, outcome: Outcome) -> str:
+    """One line of the table."""
+    lag = sum(lag * count for lag, count in outcome.staleness.items()) / max(outcome.num_groups_trained, 1)
+    return (
+        f"{name:<44} learner {outcome.learner_busy:6.1%}  engines {outcome.engines_busy:6.1%}  "
+        f"of the bound {outcome.efficiency:6.1%} ({outcome.bound_by})  mean lag {lag:.2f}"
+    )
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--day", action="store_true")
+    parser.add_argument("--staleness", type=int, nargs="*", default=[0, 8])
+    arguments = parser.parse_args()
+    for shape in SHAPES:
+        for bottleneck, share in LEARNERS.items():
+            for staleness in arguments.staleness:
+                outcome = simulate(cluster(shape, share, staleness))
+                print(line(f"{shape}, {bottleneck}, S = {staleness}", outcome), flush=True)
+    if arguments.day:
+        began = time.process_time()
+        outcome = simulate(day())
+        took_s = time.process_time() - began
+        print(line("a day of 256 engines, 300 domains", outcome))
+        print(
+            f"{took_s:.1f} s of processor time, {outcome.num_rollouts} rollouts, "
+            f"{took_s / outcome.num_rollouts * 1e6:.0f} us each"
+        )
+
+
+if __name__ == "__main__":
+    main()
