@@ -1,8 +1,8 @@
 """Attention of new tokens to blocks of keys and values: many rows of one token, and spans of several.
 
 Rows. Each shelf is one product of its blocks with the queries of their readers. What a row gets from a block is the
-softmax over that block alone, o, and the log of its sum of exponents, l; together, with M the largest l, that is
-out = sum(exp(l - M) o) / sum(exp(l - M)), over the row's blocks (Flash-Decoding's last step; the same algebra as
+largest score m, the sum s of exp(score - m) and the values weighted by these exponents, o; together, with M the
+largest m, that is out = sum(exp(m - M) o) / sum(exp(m - M) s), over the row's blocks (Flash-Decoding's last step;
 https://arxiv.org/abs/1805.02867, eq. 4). Nothing is padded but a row's last block, and the readers of a block to a
 power of two.
 
@@ -38,6 +38,14 @@ class _Shelf(NamedTuple):
     width: int
     reader_U: Tensor
     first_U: Tensor
+
+
+class _Part(NamedTuple):
+    """What units get from their blocks: the largest score, the sum of exponents, and the values weighted by these."""
+
+    most_U_H: Tensor
+    sum_U_H: Tensor
+    out_U_H_D: Tensor
 
 
 class Arrangement(NamedTuple):
@@ -114,17 +122,17 @@ class BlockLayout:
             self._attend_shelf(shelf, layer, q_B_H_D, mask)
             for shelf, mask in zip(rows.shelves, self._row_mask(window), strict=True)
         ]
-        lse_U_H, out_U_H_D = parts[0] if len(parts) == 1 else (torch.cat(x) for x in zip(*parts, strict=True))
-        most_B_H = functional.embedding_bag(rows.unit_E, lse_U_H, rows.start_B, mode="max")
-        weight_U_H = (lse_U_H - most_B_H.index_select(0, rows.row_U)).exp_()
-        sum_B_H = functional.embedding_bag(rows.unit_E, weight_U_H, rows.start_B, mode="sum")
-        weighted_U_HD = (out_U_H_D * weight_U_H[:, :, None]).flatten(1)
+        most_U_H, sum_U_H, out_U_H_D = parts[0] if len(parts) == 1 else map(torch.cat, zip(*parts, strict=True))
+        most_B_H = functional.embedding_bag(rows.unit_E, most_U_H, rows.start_B, mode="max")
+        weight_U_H = most_U_H.sub_(most_B_H.index_select(0, rows.row_U)).exp_()
+        sum_B_H = functional.embedding_bag(rows.unit_E, sum_U_H.mul_(weight_U_H), rows.start_B, mode="sum")
+        weighted_U_HD = out_U_H_D.mul_(weight_U_H[:, :, None]).flatten(1)
         out_B_HD = functional.embedding_bag(rows.unit_E, weighted_U_HD, rows.start_B, mode="sum")
-        out_B_H_D = out_B_HD.view(*sum_B_H.shape, -1) / sum_B_H[:, :, None]
+        out_B_H_D = out_B_HD.view(*sum_B_H.shape, -1).div_(sum_B_H[:, :, None])
         return out_B_H_D.transpose(0, 1).to(q_H_B_D.dtype)
 
-    def _attend_shelf(self, shelf: _Shelf, layer: int, q_B_H_D: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Attend of each reader of a block to that block alone: `[U, H]` log of the sum of exponents, `[U, H, D]`."""
+    def _attend_shelf(self, shelf: _Shelf, layer: int, q_B_H_D: Tensor, mask: Tensor | None) -> _Part:
+        """Attend of each reader of a block to that block alone."""
         n, width = self._blocks.num_places(shelf.width), shelf.width
         keys_N_K_S_D, values_N_K_S_D = (x[:n] for x in self._blocks.of_layer(width, layer))
         num_kv, num_heads = keys_N_K_S_D.shape[1], q_B_H_D.shape[1]
@@ -136,13 +144,19 @@ class BlockLayout:
         scores_M_X_S = torch.bmm(q_M_X_D, keys_N_K_S_D.flatten(0, 1).mT).float()
         if mask is not None:
             scores_M_X_S.view(n, num_kv, width, num_repeats, BLOCK).add_(mask)
-        lse_M_X = scores_M_X_S.logsumexp(-1)
-        weights_M_X_S = scores_M_X_S.softmax(-1).to(values_N_K_S_D.dtype)
-        out_M_X_D = torch.bmm(weights_M_X_S, values_N_K_S_D.flatten(0, 1)).float()
+        most_M_X_1 = scores_M_X_S.amax(-1, keepdim=True)
+        weights_M_X_S = scores_M_X_S.sub_(most_M_X_1).exp_()
+        sum_M_X_1 = weights_M_X_S.sum(-1, keepdim=True)
+        out_M_X_D = torch.bmm(weights_M_X_S.to(values_N_K_S_D.dtype), values_N_K_S_D.flatten(0, 1)).float()
         if width > 1:
-            lse_M_X = lse_M_X.view(n, num_kv, width, num_repeats).transpose(1, 2)
-            out_M_X_D = out_M_X_D.view(n, num_kv, width, num_repeats, -1).transpose(1, 2)
-        return lse_M_X.reshape(n * width, num_heads), out_M_X_D.reshape(n * width, num_heads, -1)
+            most_M_X_1, sum_M_X_1, out_M_X_D = (
+                x.view(n, num_kv, width, num_repeats, -1).transpose(1, 2) for x in (most_M_X_1, sum_M_X_1, out_M_X_D)
+            )
+        num_units = n * width
+        return _Part(
+            most_M_X_1.reshape(num_units, num_heads), sum_M_X_1.reshape(num_units, num_heads),
+            out_M_X_D.reshape(num_units, num_heads, -1),
+        )  # fmt: skip
 
     def _with_past(self, index: int, layer: int, k_H_T_D: Tensor, v_H_T_D: Tensor) -> tuple[Tensor, Tensor]:
         past = self._pasts[index]
