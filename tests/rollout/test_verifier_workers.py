@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +17,10 @@ from burnish.rollout.mixture import Source
 from burnish.rollout.verification import Verification
 from burnish.rollout.verifier_workers import VerifierWorkers
 from burnish.runtime.local import Local
+from burnish.sandbox import missing
 from tests.no_box import NoBox
 from tests.runtime.jobs import pid
+from tests.runtime.test_processes import comes_true, is_gone
 
 
 def sources() -> list[Source]:
@@ -56,6 +59,30 @@ def test_workers_find_what_is_found_here_and_a_killed_one_changes_nothing() -> N
         os.kill(through._pool.each(pid)[0], signal.SIGKILL)
         assert asyncio.run(verdicts(given, through)) == here
         assert through.num_lost == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(missing()), reason="this host cannot isolate")
+def test_code_runs_in_a_sandbox_that_a_worker_has_opened_and_a_killed_worker_leaves_none() -> None:
+    entry = TaskEntry(domain="code")
+    source = Source(entry=entry, domain=open_domain(entry.domain))
+    task = source.domain.task("train", 1, 0)
+    with workers([source], 1) as through:
+        (number,) = through._pool.each(pid)
+        for reply, score in ((task.gold or "", 1.0), ("```python\nraise SystemExit\n```", 0.0)):
+            assert asyncio.run(through.verify(source.domain, task, reply, NoBox())).score == score
+        of_worker = descendants(number)
+        assert of_worker
+        os.kill(number, signal.SIGKILL)
+        assert comes_true(lambda: all(is_gone(one) for one in of_worker))
+        assert asyncio.run(through.verify(source.domain, task, task.gold or "", NoBox())).score == 1.0
+
+
+def descendants(process: int) -> list[int]:
+    """The processes that came of one, itself left out."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    return children + [one for child in children for one in descendants(child)]
 
 
 def test_a_reply_that_takes_every_worker_down_is_no_verdict_but_a_fault_of_the_machinery() -> None:
