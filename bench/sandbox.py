@@ -3,6 +3,10 @@
 Rounds of the two are interleaved, so that what else the machine does meets both. The bare process gives way
 to other work as jobs of the sandbox do (same niceness, a session of its own). "Alone" is one after another, "pairs"
 two at a time. The bare process isolates nothing; with a preload it imports what the sandbox has imported.
+
+Both give their output through pipes to a thread of the same pool size, and of both the best round counts. Run it on a
+machine that does nothing else: where the kernel shares the processor between sessions, each slot of the sandbox has a
+share of its own, so that other work would cost the bare process more.
 """
 
 import asyncio

@@ -3,8 +3,9 @@
 The one loop of the outside. It blocks, so it runs in a thread; `Cancel` wakes it from another one.
 """
 
+import math
 import os
-import selectors
+import select
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -58,25 +59,26 @@ class _Collection:
 
     def __init__(self, pipes: Mapping[str, int], kill: Callable[[], None], wall_s: float, cap_bytes: int) -> None:
         self._written = {name: bytearray() for name in pipes}
-        self._pipes = dict(pipes)
+        self._names = {fd: name for name, fd in pipes.items()}
+        self._num_pipes = len(pipes)
         self._kill = kill
         self._cap_bytes = cap_bytes
         self._deadline = time.monotonic() + wall_s
         self._is_dead = False
         self._is_ending = False
         self._stopped: Stopped | None = None
-        self._selector = selectors.PollSelector()  # for five descriptors, fewer calls than epoll
+        self._poll = select.poll()  # for five descriptors, fewer calls than epoll, and less Python than a selector
 
     def run(self, death_fd: int, cancel_fd: int) -> Collected:
-        with self._selector:
-            for name, fd in (*self._pipes.items(), (_DEATH, death_fd), (_CANCEL, cancel_fd)):
-                self._selector.register(fd, selectors.EVENT_READ, name)
-            while self._pipes or not self._is_dead:
-                ready = self._selector.select(max(0.0, self._deadline - time.monotonic()))
-                if not ready:
-                    self._expire()
-                for key, _ in ready:
-                    self._take(key.data, key.fd)
+        self._names |= {death_fd: _DEATH, cancel_fd: _CANCEL}
+        for fd in self._names:
+            self._poll.register(fd, select.POLLIN)
+        while self._num_pipes or not self._is_dead:
+            ready = self._poll.poll(math.ceil(1e3 * max(0.0, self._deadline - time.monotonic())))
+            if not ready:
+                self._expire()
+            for fd, _ in ready:
+                self._take(fd)
         return Collected(
             stopped=self._stopped, **{name: bytes(text[: self._cap_bytes]) for name, text in self._written.items()}
         )
@@ -96,25 +98,32 @@ class _Collection:
         self._is_ending = True
         self._deadline = time.monotonic() + DYING_S
 
-    def _take(self, name: str, fd: int) -> None:
+    def _take(self, fd: int) -> None:
+        name = self._names.get(fd)
         if name == _DEATH:
-            self._selector.unregister(fd)
+            self._drop(fd)
             self._is_dead = True
             self._begin_to_end()
         elif name == _CANCEL:
-            self._selector.unregister(fd)
+            self._drop(fd)
             self._stop("cancelled")
-        elif name in self._pipes:
+        elif name is not None:
             self._read(name, fd)
+
+    def _drop(self, fd: int) -> None:
+        self._poll.unregister(fd)
+        del self._names[fd]
 
     def _read(self, name: str, fd: int) -> None:
         chunk = os.read(fd, CHUNK_BYTES)
         if not chunk:
-            self._selector.unregister(self._pipes.pop(name))
+            self._drop(fd)
+            self._num_pipes -= 1
         self._written[name] += chunk
         if sum(map(len, self._written.values())) > self._cap_bytes:
-            while self._pipes:
-                self._selector.unregister(self._pipes.popitem()[1])
+            for pipe in [each for each, of in self._names.items() if of in self._written]:
+                self._drop(pipe)
+            self._num_pipes = 0
             self._stop("over_output")
             self._stopped = self._stopped or "over_output"
 
