@@ -17,20 +17,19 @@ engines one after the other (the driver says `weights_loaded` when the last one 
 
 import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from burnish.core.plugins import load
 from burnish.core.types import VerdictKind
 from burnish.rollout import concurrency, watch
-from burnish.rollout.lengths import LogNormal, predict
-from burnish.rollout.priority import Prospect
+from burnish.rollout.lengths import predict
 from burnish.rollout.priority import priority as expected_signal
-from burnish.rollout.scheduler_backlog import Backlog, Waiting, rank_key
 from burnish.rollout.scheduler_batches import BatchQueue
-from burnish.rollout.scheduler_config import DomainRules, SchedulerConfig
-from burnish.rollout.scheduler_groups import IN_FLIGHT, OPEN, Account, Group, Member, prompt_from_json
+from burnish.rollout.scheduler_config import SchedulerConfig
+from burnish.rollout.scheduler_groups import IN_FLIGHT, OPEN, Account, Group, Member
+from burnish.rollout.scheduler_intake import Intake, Priority, Refused
+from burnish.rollout.scheduler_starts import StartQueue
 from burnish.rollout.scheduler_types import (
     BatchGroup,
     BatchPlan,
@@ -46,14 +45,12 @@ from burnish.rollout.scheduler_types import (
     Why,
 )
 
-Priority = Callable[[Prospect], float]
 RETRIED: frozenset[VerdictKind] = frozenset({"timeout", "infrastructure_error"})
 REPLACED: frozenset[Why] = frozenset({"no_signal", "failed", "deadline", "budget"})
 """Ends after which another prompt is drawn for the same batch."""
 UNLIMITED = Load()
 MOST_HELD_BACK = 4
 """Batches of prompts that may wait for room in their domains."""
-_NO_RULES = DomainRules()
 _NOTHING = Decision()
 
 
@@ -67,25 +64,19 @@ class Scheduler:
 
     def __init__(self, config: SchedulerConfig, *, first_version: int = 0, priority: Priority | None = None) -> None:
         self.config = config
-        self._priority = priority or priority_function(config)
+        self._intake = Intake(config, priority or priority_function(config))
+        self._starts = StartQueue(config.batch_groups)
         self._now_s = self._moved_s = -math.inf
         self._version = self._made = self._engine_version = first_version
         self._last_version = math.inf if config.num_batches is None else config.num_batches
         self._is_closed = self._told_to_load = False
-        self._num_offered = self._num_admitted = self._num_resolved = 0
+        self._num_admitted = self._num_resolved = 0
         self._num_ended_since_batch = 0
         self._limit = concurrency.Limit(float(config.concurrency.most), -math.inf)
         self._num_in: dict[Phase, int] = {"pending": 0, "sampling": 0, "paused": 0, "judging": 0}
-        self._backlog = Backlog()
         self._batches = BatchQueue(config)
         self._groups: dict[str, Group] = {}
-        self._accounts: dict[str, Account] = {}
         self._live_ids: set[str] = set()
-        self._held_back: dict[str, list[Waiting]] = {}
-        self._num_held_back = 0
-        self._fresh: list[tuple[int, float, int, str]] = []
-        self._begun: list[tuple[int, float, int, int, int, str]] = []
-        self._parked: dict[str, list[tuple[int, float, int, int, int, str]]] = {}
         self._deadlines: list[tuple[float, str]] = []
         self._cut: list[Ticket] = []
         self._pause: list[Ticket] = []
@@ -98,10 +89,10 @@ class Scheduler:
     def num_wanted(self, now_s: float) -> int:
         """How many prompts to draw and offer now."""
         self._at(now_s)
-        if self._is_closed or self._num_held_back > MOST_HELD_BACK * self.config.batch_groups:
+        if self._is_closed or self._intake.num_held_back > MOST_HELD_BACK * self.config.batch_groups:
             return 0
         ahead = self.config.lookahead if self._version < self._last_version else 0
-        return max(0, max(0, self._room()) + ahead - len(self._backlog))
+        return max(0, max(0, self._room()) + ahead - self._intake.num_waiting)
 
     def offer(self, prompts: Sequence[Prompt], now_s: float) -> None:
         """Add groups to choose from; `ValueError` if one is known already."""
@@ -110,43 +101,13 @@ class Scheduler:
             if prompt.group_id in self._live_ids:
                 raise ValueError(f"group {prompt.group_id!r} was offered before and has not ended; offer a prompt once")
             self._live_ids.add(prompt.group_id)
-            self._num_offered += 1
-            self._backlog.push(self._waiting(prompt, self._num_offered, now_s))
+            lag = min(len(self._batches) / self.config.batch_groups, self.config.max_staleness)
+            self._intake.offer(prompt, now_s, version=self._version, expected_lag=lag)
 
     def close(self, now_s: float) -> None:
         """No prompts will come any more: what is there makes the last batches."""
         self._at(now_s)
         self._is_closed = True
-
-    def _waiting(self, prompt: Prompt, number: int, now_s: float) -> Waiting:
-        prospect = self._prospect(prompt)
-        key = rank_key(self._priority(prospect), prospect.level, now_s, self.config)
-        latest = math.inf if prompt.deadline_s is None else prompt.deadline_s - prospect.predicted_s
-        return Waiting(key, number, prompt, prospect.level, latest)
-
-    def _prospect(self, prompt: Prompt) -> Prospect:
-        account = self._account(prompt.domain)
-        length = min(self._predicted(account).mean, prompt.max_tokens)
-        member_s = length * account.token_s.mean + account.verify_s.mean
-        past = prompt.past_rewards
-        mean = sum(past) / len(past) if past else 0.0
-        return Prospect(
-            domain=prompt.domain,
-            level=self._level(prompt, member_s),
-            num_past=len(past),
-            past_variance=sum((reward - mean) ** 2 for reward in past) / len(past) if past else 0.0,
-            versions_since=self._version - prompt.past_version,
-            domain_variance=account.reward_variance.mean,
-            expected_lag=min(len(self._batches) / self.config.batch_groups, self.config.max_staleness),
-            predicted_tokens=length,
-            predicted_s=member_s * self.config.num_started,
-        )
-
-    def _level(self, prompt: Prompt, member_s: float) -> int:
-        if prompt.level is not None:
-            return prompt.level
-        by_rule = self._rules(prompt.domain).level
-        return sum(member_s >= bound for bound in self.config.level_bounds_s) if by_rule is None else by_rule
 
     # Decisions
 
@@ -157,7 +118,7 @@ class Scheduler:
         self._admit(now_s)
         self._limit = concurrency.follow(self._limit, load, self.config.concurrency, self._num_in["sampling"], now_s)
         loads = self._may_load()
-        starts = self._starts(now_s, load)
+        starts = self._start_some(now_s, load)
         if not (starts or loads or self._cut or self._pause or self._restarted or self._ended or self._notices):
             return _NOTHING
         self._moved_s = now_s
@@ -176,7 +137,7 @@ class Scheduler:
         self._told_to_load = self.config.on_weights == "continue" or self._num_in["sampling"] == 0
         return self._told_to_load
 
-    def _starts(self, now_s: float, load: Load) -> list[Start]:
+    def _start_some(self, now_s: float, load: Load) -> list[Start]:
         most = int(self._limit.value) if load.num_slots is None else min(int(self._limit.value), load.num_slots)
         starts: list[Start] = []
         if self._is_held():
@@ -196,46 +157,23 @@ class Scheduler:
         return finishes or self._engine_version + self.config.max_staleness < self._version
 
     def _next_to_start(self) -> tuple[Group, int] | None:
-        while True:
-            while self._begun:
-                entry = heapq.heappop(self._begun)
-                group, index = self._groups.get(entry[5]), entry[3]
-                if group is None or group.number != entry[2] or not self._is_startable(group, index, entry[4]):
-                    continue
-                if self._account(group.prompt.domain).is_full(self._rules(group.prompt.domain)):
-                    heapq.heappush(self._parked.setdefault(group.prompt.domain, []), entry)
-                    continue
-                return group, index
+        while (found := self._starts.next_member(self._is_full)) is None:
             if not self._begin_one():
                 return None
+        return found
 
-    @staticmethod
-    def _is_startable(group: Group, index: int, attempt: int) -> bool:
-        member = group.members[index]
-        return member.attempt == attempt and member.phase in ("pending", "paused")
+    def _is_full(self, domain: str) -> bool:
+        return self._intake.account(domain).is_full(self._intake.rules(domain))
 
     def _begin_one(self) -> bool:
         """Let the next admitted group begin: its members may start from now on."""
-        while self._fresh and len(self._batches) <= self._capacity():
-            _, _, number, group_id = heapq.heappop(self._fresh)
-            group = self._groups.get(group_id)
-            if group is None or group.number != number:
-                continue
-            group.version = self._engine_version
-            self._batches.begin(group)
-            for index in range(len(group.members)):
-                self._queue(group, index)
-            return True
-        return False
-
-    def _queue(self, group: Group, index: int) -> None:
-        group.members[index].queued_tokens = group.predicted_tokens
-        self._push(group, index)
-
-    def _push(self, group: Group, index: int) -> None:
-        member = group.members[index]
-        entry = (self._turn(group), -member.queued_tokens, group.number, index, member.attempt, group.prompt.group_id)
-        heapq.heappush(self._begun, entry)
+        if len(self._batches) > self._capacity() or (group := self._starts.next_group()) is None:
+            return False
+        group.version = self._engine_version
+        self._batches.begin(group)
+        for index in range(len(group.members)):
+            self._starts.queue(group, index)
+        return True
 
     # Admission
 
@@ -253,42 +191,23 @@ class Scheduler:
         return min(capacity, capacity + self._num_spare - self._num_ended_since_batch) - len(self._batches)
 
     def _admit(self, now_s: float) -> None:
-        while len(self._backlog) and self._room() > 0 and (waiting := self._backlog.pop(now_s)) is not None:
-            prompt = waiting.prompt
-            if prompt.deadline_s is not None and prompt.deadline_s <= now_s:
-                self._tell_ended(prompt, "deadline", 0)
-                continue
-            account, rules = self._account(prompt.domain), self._rules(prompt.domain)
-            need = self._need(prompt)
-            if not account.could_ever_pay(rules, *need):
-                self._tell_ended(prompt, "budget", 0)
-                self._notices.append(watch.budget_notice(prompt.domain, account, rules))
-            elif account.has_enough(rules, self.config.num_started) or not account.can_pay(rules, *need):
-                self._held_back.setdefault(prompt.domain, []).append(waiting)
-                self._num_held_back += 1
+        while self._room() > 0 and (found := self._intake.next(now_s)) is not None:
+            if isinstance(found, Refused):
+                self._tell_ended(found.prompt, found.why, 0)
+                self._notices += [found.notice] if found.notice else []
             else:
-                self._admit_one(prompt, waiting.level, now_s)
-
-    def _need(self, prompt: Prompt) -> tuple[int, float]:
-        """Tokens and seconds to set aside for a whole group."""
-        return prompt.max_tokens * self.config.num_started, prompt.max_verify_s * self.config.num_started
-
-    def _let_in(self, domain: str) -> None:
-        """Something of the domain has come to an end: what was held back may try again."""
-        for waiting in self._held_back.pop(domain, ()):
-            self._num_held_back -= 1
-            self._backlog.push(waiting)
+                self._admit_one(found.prompt, found.level, now_s)
 
     def _admit_one(self, prompt: Prompt, level: int, now_s: float, *, num_restarts: int = 0, attempt: int = 0) -> None:
         account = self._account(prompt.domain)
-        account.reserve(*self._need(prompt))
+        account.reserve(*self._intake.need(prompt))
         account.num_unresolved += 1
         group = Group(
             prompt=prompt,
             number=self._num_admitted,
             level=level,
             members=[Member(since_s=now_s, attempt=attempt) for _ in range(self.config.num_started)],
-            predicted_tokens=min(self._predicted(account).mean, prompt.max_tokens),
+            predicted_tokens=self._intake.predicted(prompt),
             num_open=self.config.num_started,
             num_restarts=num_restarts,
         )
@@ -296,17 +215,9 @@ class Scheduler:
         self._num_in["pending"] += len(group.members)
         self._groups[prompt.group_id] = group
         self._batches.admit(group)
-        self._queue_fresh(group)
+        self._starts.admit(group)
         if prompt.deadline_s is not None:
             heapq.heappush(self._deadlines, (prompt.deadline_s, prompt.group_id))
-
-    def _queue_fresh(self, group: Group) -> None:
-        heapq.heappush(self._fresh, (self._turn(group), -group.predicted_tokens, group.number, group.prompt.group_id))
-
-    def _turn(self, group: Group) -> int:
-        """Restarted groups first; then batch by batch. Within a turn the longest begins first, which ends earliest
-        (Graham 1969, https://doi.org/10.1137/0117039: within 4/3 of the best)."""
-        return -1 if group.num_restarts else group.number // self.config.batch_groups
 
     # Events
 
@@ -385,7 +296,7 @@ class Scheduler:
         if oldest_version is not None and member.oldest is None:
             member.oldest = oldest_version
         self._enter(group, ticket.member, "paused", now_s)
-        self._queue(group, ticket.member)
+        self._starts.queue(group, ticket.member)
         return True
 
     def interrupted(self, now_s: float) -> None:
@@ -420,24 +331,14 @@ class Scheduler:
         change = (phase in IN_FLIGHT) - (before in IN_FLIGHT)
         if change:
             self._account(group.prompt.domain).in_flight += change
-        if self._parked and (change < 0 or phase == "cut"):
-            self._unpark(group.prompt.domain)
-
-    def _unpark(self, domain: str) -> None:
-        """A place of the domain is free: let the next that waited for it try again."""
-        parked = self._parked.get(domain, [])
-        while parked:
-            entry = heapq.heappop(parked)
-            group = self._groups.get(entry[5])
-            if group is not None and group.number == entry[2] and self._is_startable(group, entry[3], entry[4]):
-                heapq.heappush(self._begun, entry)
-                return
+        if change < 0 or phase == "cut":
+            self._starts.unpark(group.prompt.domain)
 
     # Ends of members and groups
 
     def _fail(self, group: Group, index: int, kind: VerdictKind, now_s: float) -> None:
         member, prompt = group.members[index], group.prompt
-        account, rules = self._account(prompt.domain), self._rules(prompt.domain)
+        account, rules = self._account(prompt.domain), self._intake.rules(prompt.domain)
         is_retried = kind in RETRIED and member.num_retries < self.config.num_retries
         if is_retried and account.can_pay(rules, prompt.max_tokens, prompt.max_verify_s):
             member.num_retries += 1
@@ -450,7 +351,7 @@ class Scheduler:
         self._account(group.prompt.domain).reserve(group.prompt.max_tokens, group.prompt.max_verify_s)
         self._enter(group, index, "pending", now_s)
         group.members[index].again(now_s)
-        self._queue(group, index)
+        self._starts.queue(group, index)
 
     def _resolve(self, group: Group, now_s: float) -> None:
         """Find out whether a group is complete, and whether it can train."""
@@ -479,7 +380,7 @@ class Scheduler:
         self._num_resolved += 1
         account.num_unresolved -= 1
         self._batches.add_ready(group)
-        self._let_in(group.prompt.domain)
+        self._intake.let_in(group.prompt.domain)
 
     def _learn(self, account: Account, group: Group, scores: Sequence[float]) -> None:
         account.num_groups += 1
@@ -521,8 +422,9 @@ class Scheduler:
         if not group.is_ready:
             self._account(group.prompt.domain).num_unresolved -= 1
         self._batches.end(group)
+        self._starts.forget(group)
         del self._groups[group.prompt.group_id]
-        self._let_in(group.prompt.domain)
+        self._intake.let_in(group.prompt.domain)
 
     def _tell_ended(self, prompt: Prompt, why: Why, num_scored: int) -> None:
         self._live_ids.discard(prompt.group_id)
@@ -552,6 +454,7 @@ class Scheduler:
             return None
         groups = self._batches.take()
         for group in groups:
+            self._starts.forget(group)
             del self._groups[group.prompt.group_id]
             self._live_ids.discard(group.prompt.group_id)
         self._version, self._num_ended_since_batch, self._moved_s = version + 1, 0, now_s
@@ -569,7 +472,7 @@ class Scheduler:
             return False
         if self._num_ended_since_batch + self._batches.num_in_order >= self.config.batch_groups + self._num_spare:
             return True
-        is_all = not (self._batches.num_unresolved or len(self._backlog) or self._num_held_back)
+        is_all = not (self._batches.num_unresolved or self._intake.num_waiting or self._intake.num_held_back)
         return self._is_closed and is_all and self._batches.num_ready > 0
 
     def _settle_overdue(self, now_s: float) -> None:
@@ -598,8 +501,7 @@ class Scheduler:
     def _restart(self, group: Group, now_s: float) -> None:
         prompt = group.prompt
         self._forget(group, now_s)
-        account, rules = self._account(prompt.domain), self._rules(prompt.domain)
-        if not account.can_pay(rules, *self._need(prompt)):
+        if not self._intake.can_pay(prompt):
             self._tell_ended(prompt, "budget", 0)
             return
         attempt = 1 + max(member.attempt for member in group.members)
@@ -624,25 +526,22 @@ class Scheduler:
         """Where everything stands; never changes anything."""
         return watch.status(
             self._batches.groups(), self._num_in, now_s=now_s, moved_s=self._moved_s, version=self._version,
-            made=self._made, engine_version=self._engine_version, num_backlog=len(self._backlog),
-            num_held_back=self._num_held_back, num_ready=self._batches.num_ready, limit=int(self._limit.value),
+            made=self._made, engine_version=self._engine_version, num_backlog=self._intake.num_waiting,
+            num_held_back=self._intake.num_held_back, num_ready=self._batches.num_ready, limit=int(self._limit.value),
             is_done=self._version >= self._last_version,
         )  # fmt: skip
 
     def domain_status(self) -> dict[str, DomainStatus]:
         """The account of each domain."""
-        return {domain: account.status() for domain, account in sorted(self._accounts.items())}
+        return {domain: account.status() for domain, account in sorted(self._intake.accounts.items())}
 
     def to_json(self) -> dict[str, Any]:
         """All that decides what comes next, as plain JSON."""
-        held_back = [waiting for several in self._held_back.values() for waiting in several]
         return {
             **{name: _finite(getattr(self, f"_{name}")) for name in _NUMBERS},
             "limit": [self._limit.value, _finite(self._limit.at_s)],
-            "backlog": [_waiting_json(waiting) for waiting in self._backlog],
-            "held_back": [_waiting_json(waiting) for waiting in held_back],
+            "intake": self._intake.to_json(),
             "groups": [group.to_json() for group in self._batches.groups()],
-            "accounts": {domain: account.to_json() for domain, account in self._accounts.items()},
             **{name: [list(told) for told in getattr(self, f"_{name}")] for name in ("cut", "pause", "ended")},
             "restarted": list(self._restarted),
             "notices": list(self._notices),
@@ -660,16 +559,10 @@ class Scheduler:
             setattr(self, f"_{name}", -math.inf if state[name] is None else state[name])
         value, at_s = state["limit"]
         self._limit = concurrency.Limit(value, -math.inf if at_s is None else at_s)
-        self._accounts = {domain: Account.from_json(account) for domain, account in state["accounts"].items()}
-        for waiting in map(_waiting_from_json, state["backlog"]):
-            self._backlog.push(waiting)
-        for waiting in map(_waiting_from_json, state["held_back"]):
-            self._held_back.setdefault(waiting.prompt.domain, []).append(waiting)
-            self._num_held_back += 1
+        self._intake.restore(state["intake"])
         for group in map(Group.from_json, state["groups"]):
             self._restore_group(group)
-        self._live_ids = {*self._groups, *(waiting.prompt.group_id for waiting in self._backlog)}
-        self._live_ids |= {waiting.prompt.group_id for several in self._held_back.values() for waiting in several}
+        self._live_ids = {*self._groups, *self._intake.group_ids()}
         self._cut, self._pause = ([Ticket(*ticket) for ticket in state[name]] for name in ("cut", "pause"))
         self._ended = [Ended(*ended) for ended in state["ended"]]
         self._restarted, self._notices = list(state["restarted"]), list(state["notices"])
@@ -677,13 +570,12 @@ class Scheduler:
     def _restore_group(self, group: Group) -> None:
         self._groups[group.prompt.group_id] = group
         self._batches.admit(group)
-        if group.version is None:
-            self._queue_fresh(group)
+        self._starts.admit(group)
         for index, member in enumerate(group.members):
             if member.phase in OPEN:
                 self._num_in[member.phase] += 1
             if group.version is not None and member.phase in ("pending", "paused"):
-                self._push(group, index)
+                self._starts.queue_as_before(group, index)
         if group.prompt.deadline_s is not None:
             heapq.heappush(self._deadlines, (group.prompt.deadline_s, group.prompt.group_id))
 
@@ -698,21 +590,12 @@ class Scheduler:
         return round(self.config.batch_groups * (self.config.max_draws_factor - 1))
 
     def _account(self, domain: str) -> Account:
-        if (account := self._accounts.get(domain)) is None:
-            account = self._accounts[domain] = Account()
-        return account
-
-    def _rules(self, domain: str) -> DomainRules:
-        return self.config.domains.get(domain, _NO_RULES)
-
-    @staticmethod
-    def _predicted(account: Account) -> LogNormal:
-        return predict(account.log_lengths, account.log_variance_within, 0, 0.0)
+        return self._intake.account(domain)
 
 
 _NUMBERS = (
     "now_s", "moved_s", "version", "made", "engine_version", "is_closed", "told_to_load",
-    "num_offered", "num_admitted", "num_resolved", "num_ended_since_batch",
+    "num_admitted", "num_resolved", "num_ended_since_batch",
 )  # fmt: skip
 
 
@@ -733,14 +616,3 @@ def _variance(values: Sequence[float]) -> float:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _waiting_json(waiting: Waiting) -> dict[str, Any]:
-    return {**waiting._asdict(), "prompt": asdict(waiting.prompt), "latest_start_s": _finite(waiting.latest_start_s)}
-
-
-def _waiting_from_json(data: Mapping[str, Any]) -> Waiting:
-    fields = dict(data)
-    fields["prompt"] = prompt_from_json(data["prompt"])
-    fields["latest_start_s"] = math.inf if data["latest_start_s"] is None else data["latest_start_s"]
-    return Waiting(**fields)

@@ -45,7 +45,8 @@ class World:
         self.num_events = 0
         self.dead: set[Ticket] = set()
         self.kept: dict[tuple[str, int], tuple[int, int]] = {}
-        self.running: dict[Ticket, tuple[int, int]] = {}
+        self.running: dict[Ticket, tuple[int, int, int]] = {}
+        self.num_starts = 0
 
     def run(self, most_events: int = 20_000) -> "World":
         while len(self.batches) < self.config.num_batches and self.num_events < most_events:
@@ -105,19 +106,20 @@ class World:
         key = (ticket.group_id, ticket.member)
         num_kept, oldest = self.kept.pop(key, (0, begun)) if start.resumes else (0, begun)
         length = num_kept + min(MAX_TOKENS - num_kept, 1 + int(self.random.lognormvariate(3, 1)))
-        self.running[ticket] = (num_kept, oldest)
-        self.later(0.02 * (length - num_kept) + self.random.random(), lambda: self.finish(ticket, length, oldest))
+        self.num_starts += 1
+        number = self.num_starts
+        self.running[ticket] = (number, num_kept, oldest)
+        after_s = 0.02 * (length - num_kept) + self.random.random()
+        self.later(after_s, lambda: self.finish(number, ticket, length, oldest))
 
     def pause(self, ticket: Ticket):
-        num_kept, oldest = self.running[ticket]
-        self.dead.add(ticket)
-        self.kept[ticket.group_id, ticket.member] = (min(num_kept + 3, MAX_TOKENS), oldest)
-        self.scheduler.paused(ticket, self.now, num_tokens=min(num_kept + 3, MAX_TOKENS), oldest_version=oldest)
-        self.dead.discard(ticket)  # the same attempt goes on later; this start's own end must not count
-        self.running[ticket] = (-1, oldest)
+        _, num_kept, oldest = self.running.pop(ticket)
+        num_tokens = min(num_kept + 3, MAX_TOKENS)
+        self.kept[ticket.group_id, ticket.member] = (num_tokens, oldest)
+        self.scheduler.paused(ticket, self.now, num_tokens=num_tokens, oldest_version=oldest)
 
-    def finish(self, ticket: Ticket, length: int, oldest: int):
-        if self.running.get(ticket, (0, 0))[0] == -1 or ticket in self.dead:
+    def finish(self, number: int, ticket: Ticket, length: int, oldest: int):
+        if ticket in self.dead or self.running.get(ticket, (0,))[0] != number:
             return
         if self.random.random() < self.failure_share / 2:
             self.scheduler.lost(ticket, self.now)

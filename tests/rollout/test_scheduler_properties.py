@@ -61,7 +61,7 @@ def test_no_trained_token_is_too_old_and_the_run_comes_to_its_last_batch(mode, o
 def test_each_prompt_trains_or_ends_or_waits_exactly_once(mode, options, seed):
     world = World(config_of(mode, options), seed).run()
     trained = [group.group_id for plan in world.batches for group in plan.groups]
-    waiting = [entry["prompt"]["group_id"] for entry in world.scheduler.to_json()["backlog"]]
+    waiting = [entry["prompt"]["group_id"] for entry in world.scheduler.to_json()["intake"]["backlog"]]
     assert sorted(trained + [ended.group_id for ended in world.ended] + waiting) == sorted(world.offered)
 
 
@@ -93,7 +93,7 @@ def test_no_prompt_waits_for_ever_however_poor_its_priority(seed, order):
     weights = dict(zip("abc", map(float, order), strict=True))
     config = config_of({}, {"lookahead": 12, "max_staleness": 1, "num_batches": 30, "ageing_s": 1.0})
     world = World(config, seed, domains=("a", "b", "c"), failure_share=0.0, alike_share=0.0)
-    world.scheduler._priority = lambda prospect: weights[prospect.domain]
+    world.scheduler._intake._priority = lambda prospect: weights[prospect.domain]
     world.run()
     trained = {int(group.group_id) % 3 for plan in world.batches[5:] for group in plan.groups}
     assert trained == {0, 1, 2}
