@@ -18,6 +18,7 @@ from transformers import (
 
 from burnish.chat.template import Chat
 from burnish.core.types import Completion
+from burnish.engine.adapters import Adapter
 from burnish.engine.sampler import Draw
 from burnish.engine.steps import Work
 from burnish.engine.types import Finished, Request
@@ -140,6 +141,9 @@ class ScriptedSteps:
         self._num_opened += 1
         self._held[self._num_opened] = [] if parent is None else self._held[parent][:length]
         return self._num_opened
+
+    def put_adapter(self, name: str, adapter: Adapter) -> None:
+        """See `Steps`: it changes nothing here."""
 
     def drop(self, branch: int) -> None:
         """See `Steps`."""

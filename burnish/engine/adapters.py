@@ -71,9 +71,6 @@ class Adapters:
         self._hooked: set[str] = set()
         self._segments: Sequence[Segment] = ()
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._adapters
-
     def put(self, name: str, adapter: Adapter) -> None:
         """Add an adapter, or put another in its place; `ConfigError` if it is not of this model."""
         layers = check_adapter(self._model, name, adapter)

@@ -128,9 +128,7 @@ class LocalEngine:
 
     def put_adapter(self, name: str, adapter: Adapter) -> None:
         """Serve a LoRA adapter by name, from the next step on; one of that name is replaced."""
-        if not isinstance(self._steps, TorchSteps):
-            raise ConfigError("the native step serves no adapters by name; open the engine with path = 'torch'")
-        self._steps.adapters.put(name, adapter)
+        self._steps.put_adapter(name, adapter)
         self._adapters.add(name)
         self._scheduler.take_over()
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
+from burnish.engine.adapters import Adapter
 from burnish.engine.sampler import Draw
 
 
@@ -33,6 +34,10 @@ class Steps(Protocol):
 
         What is fed to it is computed with the LoRA adapter of that name, which is also its parent's.
         """
+        ...
+
+    def put_adapter(self, name: str, adapter: Adapter) -> None:
+        """Serve a LoRA adapter by name, in the place of one that has it; `ConfigError` if it is not of this model."""
         ...
 
     def drop(self, branch: int) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from burnish.core.errors import ConfigError
-from burnish.engine.adapters import Adapters, segments_of
+from burnish.engine.adapters import Adapter, Adapters, segments_of
 from burnish.engine.block_attention import Arrangement, BlockLayout, Held, arrange
 from burnish.engine.blocks import BLOCK, Block, Blocks, LayerShape
 from burnish.engine.params import SamplingParams
@@ -43,7 +43,7 @@ class TorchSteps:
 
     def __init__(self, model: PreTrainedModel, *, memory_mb: int, exact: bool = False) -> None:
         self._model, self._exact = model, exact
-        self.adapters = Adapters(model)
+        self._adapters = Adapters(model)
         shapes = _layer_shapes(model)
         num_blocks = (memory_mb << 20) // (BLOCK * _bytes_a_token(shapes, model.dtype))
         if num_blocks < 1:
@@ -75,6 +75,10 @@ class TorchSteps:
         self._num_opened += 1
         self._branches[self._num_opened] = branch
         return self._num_opened
+
+    def put_adapter(self, name: str, adapter: Adapter) -> None:
+        """See `Steps`."""
+        self._adapters.put(name, adapter)
 
     def drop(self, branch: int) -> None:
         """See `Steps`."""
@@ -143,7 +147,7 @@ class TorchSteps:
         layout = BlockLayout(self._blocks, self._arrangement(work, held, rows), [held[i] for i in spans], device)
         num_added = max(0, num_rows - len(token_ids))
         used = [self._branches[work[i].branch].adapter for i in (*rows, *spans)]
-        with self.adapters.applied(segments_of(used, [held[i].num_new for i in (*rows, *spans)], num_added)):
+        with self._adapters.applied(segments_of(used, [held[i].num_new for i in (*rows, *spans)], num_added)):
             hidden_T_D = hidden_states(
                 self._model,
                 torch.tensor(token_ids + [0] * num_added, device=device),

@@ -50,10 +50,10 @@ def _request(adapter: str | None, seed: int = 0) -> Request:
     return Request(prompt_ids=PROMPT, seed=seed, num_samples=2, params=PARAMS, adapter=adapter)
 
 
-@pytest.mark.parametrize("exact", [False, True])
-def test_samples_of_several_adapters_go_together_and_each_is_as_with_merged_weights(exact: bool):
+@pytest.mark.parametrize("options", [{}, {"exact": True}, {"path": "auto"}])
+def test_samples_of_several_adapters_go_together_and_each_is_as_with_merged_weights(options):
     model = random_model("llama")
-    engine = _engine(model, exact=exact)
+    engine = _engine(model, **options)
     adapters = {"a": _adapter(model, 1), "b": _adapter(model, 2)}
     for name, adapter in adapters.items():
         engine.put_adapter(name, adapter)

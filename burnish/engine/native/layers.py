@@ -5,7 +5,7 @@ untied heads, sliding windows, every static rope scaling, and our LoRA adapters 
 rope that changes with the length, mixtures of experts, soft-capping, other activations than SiLU.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import torch
@@ -19,6 +19,13 @@ _STATIC_ROPES = ("default", "linear", "llama3", "yarn")
 _MOST_HEAD_WIDTH = 256
 _MOST_REPEATS = 48
 _COLUMNS = 16
+_NAMES = (
+    ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    ("self_attn.o_proj",),
+    ("mlp.gate_proj", "mlp.up_proj"),
+    ("mlp.down_proj",),
+)
+HEAD = len(_NAMES)
 
 
 class Sizes(NamedTuple):
@@ -42,7 +49,8 @@ class Group(NamedTuple):
 
     layer: int
     which: int
-    linears: tuple[nn.Module, ...]
+    linears: Mapping[str, nn.Module]
+    """By name, in order."""
 
 
 class Norm(NamedTuple):
@@ -90,17 +98,12 @@ def sizes(model: PreTrainedModel) -> Sizes:
 def groups(model: PreTrainedModel) -> Iterator[Group]:
     """All matrices of a model."""
     for layer in range(model.config.num_hidden_layers):
-
-        def linear(name: str, layer: int = layer) -> nn.Module:
-            return model.get_submodule(f"model.layers.{layer}.{name}")
-
-        yield Group(layer, 0, tuple(linear(f"self_attn.{name}_proj") for name in ("q", "k", "v")))
-        yield Group(layer, 1, (linear("self_attn.o_proj"),))
-        yield Group(layer, 2, (linear("mlp.gate_proj"), linear("mlp.up_proj")))
-        yield Group(layer, 3, (linear("mlp.down_proj"),))
+        for which, names in enumerate(_NAMES):
+            paths = [f"model.layers.{layer}.{name}" for name in names]
+            yield Group(layer, which, {path: model.get_submodule(path) for path in paths})
     head = model.get_output_embeddings()
     assert head is not None
-    yield Group(0, 4, (head,))
+    yield Group(0, HEAD, {"lm_head": head})
 
 
 def norms(model: PreTrainedModel) -> Iterator[Norm]:
@@ -168,7 +171,7 @@ def _odd_layer(model: PreTrainedModel, dtype: torch.dtype) -> str | None:
     if 2 * len(inverse_frequencies(model)) != sizes(model).head_width:
         return "its rope turns only a part of each head"
     for group in groups(model):
-        for linear in group.linears:
+        for linear in group.linears.values():
             base = linear.base if isinstance(linear, LoraLinear) else linear
             if type(base) is not nn.Linear:
                 return f"it has a layer of type {type(base).__name__!r}, where a plain linear one is expected"

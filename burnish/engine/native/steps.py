@@ -4,6 +4,9 @@ The matrices are packed once and again by `refresh`; embeddings are read in plac
 what else is in the batch, on how its tokens were cut into calls, or on what it shares: decoding, prompts and scoring
 go through the same kernels in the same order, so `score` gives the bits that `draw` gave.
 
+LoRA adapters by name: A and B go through the same products as all else, and what they give is added before a matrix's
+result is used, for the rows that are theirs. They are in the model's precision, with `weights="int8"` too.
+
 Options: `weights="int8"` keeps the layers' matrices (not the head) in 8 bits, one scale an output; `cache="int8"`
 keeps keys and values in 8 bits, one scale a token and head. See docs/native_engine.md for what they cost.
 Not covered: models that `reason_why_not` refuses; one object used by several threads at once.
@@ -11,7 +14,7 @@ Not covered: models that `reason_why_not` refuses; one object used by several th
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Literal
 
@@ -20,6 +23,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from burnish.core.errors import ConfigError
+from burnish.engine.adapters import Adapter, LowRank, check_adapter
 from burnish.engine.native import layers
 from burnish.engine.native.build import Unavailable
 from burnish.engine.native.library import Library, Linear, Shape, open_library
@@ -32,6 +36,7 @@ Precision = Literal["auto", "int8"]
 _BLOCK_TOKENS = 32  # as csrc/kernels.hpp has it
 _KINDS = {torch.float32: 0, torch.bfloat16: 1}
 _INT8 = 2
+_RANKS = 32  # depths of a product come in so many
 
 
 def reason_why_not(model: PreTrainedModel) -> str | None:
@@ -74,6 +79,7 @@ class NativeSteps:
         self._handle = self._open()
         weakref.finalize(self, self._library.functions["close"], self._handle)
         self._kept: list[Tensor] = []
+        self._adapters: dict[str, int] = {}
         self.refresh()
 
     @property
@@ -87,10 +93,10 @@ class NativeSteps:
         return self._library.call("bytes", self._handle)
 
     def open(self, parent: int | None = None, length: int | None = None, *, adapter: str | None = None) -> int:
-        """See `Steps`; no adapters by name. Whole blocks are shared; a shared last one is copied when it grows."""
-        assert adapter is None
+        """See `Steps`. Whole blocks are shared; a shared last one is copied when it grows."""
         if parent is None:
-            return self._library.call("branch", self._handle)
+            number = 0 if adapter is None else self._adapters[adapter]
+            return self._library.call("branch", self._handle, number)
         held = self._library.call("length", self._handle, parent) if length is None else length
         return self._library.call("fork", self._handle, parent, held)
 
@@ -136,12 +142,22 @@ class NativeSteps:
         return logprobs_N
 
     @torch.no_grad()
+    def put_adapter(self, name: str, adapter: Adapter) -> None:
+        """See `Steps`."""
+        check_adapter(self._model, name, adapter)
+        number = self._adapters.setdefault(name, len(self._adapters) + 1)
+        self._set_threads()
+        for group in layers.groups(self._model):
+            if group.which != layers.HEAD:
+                self._put(number, group, adapter)
+
+    @torch.no_grad()
     def refresh(self) -> None:
         """See `Steps`: pack all weights again, adapters merged."""
         self._set_threads()
         for group in layers.groups(self._model):
             kept: list[Tensor] = []
-            parts = (Linear * len(group.linears))(*(_linear(one, kept) for one in group.linears))
+            parts = (Linear * len(group.linears))(*(_linear(one, kept) for one in group.linears.values()))
             self._library.call("pack", self._handle, group.layer, group.which, parts, len(parts))
         for norm in layers.norms(self._model):
             weight_D = norm.weight.detach().float().contiguous()
@@ -161,6 +177,18 @@ class NativeSteps:
             (ctypes.c_int64 * len(windows))(*windows),
             self._library.level.encode(),
             torch.get_num_threads(),
+        )
+
+    def _put(self, number: int, group: layers.Group, adapter: Adapter) -> None:
+        """Hand over what an adapter adds to one matrix, or that it adds nothing."""
+        lows = {name: adapter[name] for name in group.linears if name in adapter}
+        if not lows:
+            self._library.call("adapter", self._handle, number, group.layer, group.which, None, None, 0)
+            return
+        down_R_I, ups = _joined(group, lows)
+        parts = (Linear * len(ups))(*map(_matrix, ups))
+        self._library.call(
+            "adapter", self._handle, number, group.layer, group.which, _matrix(down_R_I), parts, len(ups)
         )
 
     def _set_threads(self) -> None:
@@ -214,3 +242,25 @@ def _linear(module: nn.Module, kept: list[Tensor]) -> Linear:
         scale=adapter.scale if adapter else 0.0,
         is_bf16=base.weight.dtype == torch.bfloat16,
     )
+
+
+def _matrix(weight_O_I: Tensor) -> Linear:
+    """Point at a float32 matrix, which must outlive the call."""
+    return Linear(weight=weight_O_I.data_ptr(), rows=len(weight_O_I), columns=weight_O_I.shape[1])
+
+
+def _joined(group: layers.Group, lows: Mapping[str, LowRank]) -> tuple[Tensor, list[Tensor]]:
+    """One A for a matrix of several layers, theirs one below the other, and a B for each that reads its own part.
+
+    Ranks are filled up with zeros to what the products take at once; B is scaled.
+    """
+    ranks = {name: -(-len(low.down_R_I) // _RANKS) * _RANKS for name, low in lows.items()}
+    down_R_I = torch.zeros(sum(ranks.values()), next(iter(lows.values())).down_R_I.shape[1])
+    ups = {name: torch.zeros(layers.base_of(one).out_features, len(down_R_I)) for name, one in group.linears.items()}
+    at = 0
+    for name, low in lows.items():
+        rank = len(low.down_R_I)
+        down_R_I[at : at + rank] = low.down_R_I
+        ups[name][:, at : at + rank] = low.up_O_R * low.scale
+        at += ranks[name]
+    return down_R_I, list(ups.values())

@@ -6,6 +6,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from burnish.core.errors import ConfigError
+from burnish.engine.adapters import Adapter, LowRank
 from burnish.engine.native.steps import NativeSteps, reason_why_not
 from burnish.engine.params import SamplingParams
 from burnish.engine.sampler import draw
@@ -163,6 +164,60 @@ def test_a_dropped_branch_is_refused():
     for use in (lambda: steps.drop(branch), lambda: steps.open(branch), lambda: steps.feed([Work(branch, [1])])):
         with pytest.raises(RuntimeError, match="is not open"):
             use()
+
+
+def _adapter(model: PreTrainedModel, rank: int, seed: int, but: str = "lm_head") -> Adapter:
+    """Random, on each linear layer whose name has not `but` in it."""
+    generator = torch.Generator().manual_seed(seed)
+    linears = {n: m for n, m in model.named_modules() if isinstance(m, torch.nn.Linear) and but not in n}
+    linears.pop("lm_head", None)
+    return {
+        name: LowRank(
+            torch.randn(rank, linear.in_features, generator=generator) / 8,
+            torch.randn(linear.out_features, rank, generator=generator) / 8,
+            1.5,
+        )
+        for name, linear in linears.items()
+    }
+
+
+def _merged(family: str, adapter: Adapter) -> PreTrainedModel:
+    model = make(family)
+    for name, low in adapter.items():
+        model.get_submodule(name).weight += low.scale * low.up_O_R @ low.down_R_I
+    return model
+
+
+@pytest.mark.parametrize("family", ["llama-biased", "qwen3"])
+def test_rows_of_several_adapters_go_together_and_each_is_as_with_merged_weights(family):
+    """Of unlike ranks; one adapts some layers only, and is put in the place of one that adapts all."""
+    model, token_ids = make(family), prompt(70)
+    steps = _steps(model)
+    adapters = {"a": _adapter(model, 4, seed=1), "b": _adapter(model, 40, seed=2, but="k_proj")}
+    steps.put_adapter("b", _adapter(model, 8, seed=3))
+    for name, adapter in adapters.items():
+        steps.put_adapter(name, adapter)
+    branches = [steps.open(adapter=name) for name in ("a", None, "b", "a")]
+    hidden_T_D = steps.feed([Work(branch, token_ids) for branch in branches], every_token=True)
+    truths = [_merged(family, adapters["a"]), model, _merged(family, adapters["b"]), _merged(family, adapters["a"])]
+    for got_T_D, truth in zip(hidden_T_D.split(70), truths, strict=True):
+        got_T_V = steps.logits(got_T_D).log_softmax(-1)
+        torch.testing.assert_close(got_T_V, _logprobs(truth, token_ids), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_row_of_an_adapter_has_the_same_bits_alone_and_among_others(dtype):
+    model, token_ids = make("llama").to(dtype), prompt(90)
+    steps = _steps(model)
+    for seed, name in enumerate("ab"):
+        steps.put_adapter(name, _adapter(model, 4, seed))
+    mine = steps.open(adapter="a")
+    alone_T_D = steps.feed([Work(mine, token_ids)], every_token=True)
+    others = [Work(steps.open(adapter=name), prompt(n, seed=n)) for name, n in (("b", 5), ("a", 20), (None, 3))]
+    among_T_D = steps.feed([*others, Work(steps.open(adapter="a"), token_ids)], every_token=True)[-90:]
+    assert torch.equal(among_T_D, alone_T_D)
+    fork = steps.open(mine, 89, adapter="a")
+    assert torch.equal(steps.feed([Work(fork, token_ids[89:])])[0], alone_T_D[89])
 
 
 def test_refresh_takes_over_changed_weights_and_adapters():

@@ -102,7 +102,29 @@ int burnish_embedding(burnish_model* model, const void* rows, int is_bf16) {
   return 0;
 }
 
-int64_t burnish_branch(burnish_model* model) { return model->branches->open(); }
+int burnish_adapter(burnish_model* model, int64_t adapter, int64_t layer, int which, const Linear* down,
+                    const Linear* ups, int64_t num_parts) {
+  return guarded([&] {
+    burnish::Adapter& all = model->adapters[adapter];
+    all.resize(model->shape.num_layers * burnish::kMatrices);
+    burnish::LowRank& low = all[layer * burnish::kMatrices + which];
+    low = {};
+    if (num_parts == 0) return;
+    const Kind kind = static_cast<Kind>(model->shape.weights_kind);
+    burnish::pack(*model->pool, down, 1, false, kind, low.down);
+    burnish::pack(*model->pool, ups, num_parts, which == 2, kind, low.up);
+  });
+}
+
+int64_t burnish_branch(burnish_model* model, int64_t adapter) {
+  int64_t branch = -1;
+  guarded([&] {
+    if (adapter != 0 && model->adapters.count(adapter) == 0)
+      throw std::invalid_argument("there is no adapter " + std::to_string(adapter));
+    branch = model->branches->open(adapter);
+  });
+  return branch;
+}
 
 int64_t burnish_fork(burnish_model* model, int64_t parent, int64_t length) {
   int64_t child = -1;

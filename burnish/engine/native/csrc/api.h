@@ -44,7 +44,13 @@ int burnish_pack(burnish_model*, int64_t layer, int which, const Linear* parts, 
 int burnish_norm(burnish_model*, int64_t layer, int which, const float* weight, int64_t count);
 int burnish_embedding(burnish_model*, const void* rows, int is_bf16);
 
-int64_t burnish_branch(burnish_model*);
+// What an adapter (1, 2, ...) adds to one matrix of a layer: `down` all its rows, `ups` the parts of the matrix, scaled.
+// Without parts it adds nothing; what it added before is forgotten.
+int burnish_adapter(burnish_model*, int64_t adapter, int64_t layer, int which, const Linear* down, const Linear* ups,
+                    int64_t num_parts);
+
+// `adapter` 0 is none; a fork has its parent's.
+int64_t burnish_branch(burnish_model*, int64_t adapter);
 int64_t burnish_fork(burnish_model*, int64_t parent, int64_t length);
 int burnish_drop(burnish_model*, int64_t branch);
 int64_t burnish_length(burnish_model*, int64_t branch);

@@ -16,6 +16,7 @@ namespace burnish {
 struct Branch {
   std::vector<int64_t> blocks;
   int64_t length = 0;
+  int64_t adapter = 0;  // 0: none
 };
 
 class Branches {
@@ -32,8 +33,8 @@ class Branches {
   }
   bool is_shared(int64_t block) const { return readers_[block] > 1; }
 
-  int64_t open() {
-    branches_[next_];
+  int64_t open(int64_t adapter) {
+    branches_[next_].adapter = adapter;
     return next_++;
   }
 
@@ -41,6 +42,7 @@ class Branches {
     const Branch& parent = branches_.at(parent_id);
     Branch child;
     child.length = length;
+    child.adapter = parent.adapter;
     child.blocks.assign(parent.blocks.begin(), parent.blocks.begin() + padded(length, kBlockTokens) / kBlockTokens);
     for (int64_t block : child.blocks) readers_[block]++;
     branches_[next_] = std::move(child);

@@ -233,7 +233,7 @@ double gap(const std::vector<Values>& truth, const std::vector<float>& got, int6
 // The log-probabilities of given tokens, and one token at a time where many were fed at once, bit by bit.
 bool agrees(burnish_model* model, const Given& g, const Case& which, const std::vector<int64_t>& token_ids) {
   const Shape& s = g.shape;
-  const int64_t count = static_cast<int64_t>(token_ids.size()), branch = burnish_branch(model);
+  const int64_t count = static_cast<int64_t>(token_ids.size()), branch = burnish_branch(model, 0);
   std::vector<float> hidden(count * s.width), again(s.width);
   if (burnish_feed(model, 1, &branch, &count, token_ids.data(), 1, hidden.data()) != 0) return false;
   const std::vector<Values> truth = expected(g, token_ids);

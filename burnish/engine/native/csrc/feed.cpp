@@ -20,9 +20,18 @@ struct Group {
   int64_t first_row, num_rows, num_common;
 };
 
+constexpr int64_t kMostOfRun = 16;
+
+// Neighbours that one adapter adds to.
+struct Run {
+  const Adapter* adapter;
+  int64_t first_row, num_rows;
+};
+
 struct Pass {
   burnish_model& model;
   std::vector<Row> rows;
+  std::vector<Run> runs;
   std::vector<int64_t> order;  // rows as the groups take them
   std::vector<Group> groups;
   std::map<const Branch*, std::vector<const char*>> blocks;
@@ -67,6 +76,18 @@ void make_groups(Pass& pass) {
       pass.groups.push_back({static_cast<int64_t>(pass.order.size()), count, key.second});
       pass.order.insert(pass.order.end(), members.begin() + at, members.begin() + at + count);
     }
+}
+
+void make_runs(Pass& pass) {
+  for (int64_t i = 0; i < static_cast<int64_t>(pass.rows.size()); i++) {
+    if (pass.rows[i].branch->adapter == 0) continue;
+    const Adapter* adapter = &pass.model.adapters.at(pass.rows[i].branch->adapter);
+    Run* last = pass.runs.empty() ? nullptr : &pass.runs.back();
+    if (last != nullptr && last->adapter == adapter && last->first_row + last->num_rows == i && last->num_rows < kMostOfRun)
+      last->num_rows++;
+    else
+      pass.runs.push_back({adapter, i, 1});
+  }
 }
 
 void find_blocks(Pass& pass) {
@@ -198,23 +219,73 @@ void normalize_rows(Pass& pass, const std::vector<float>& weight) {
   });
 }
 
+void multiply_rows(const burnish_model& m, const Matrix& matrix, const char* rows, int64_t num_rows, float* out,
+                   int64_t stride) {
+  const char* panels = matrix.panels.as();
+  Multiply job{};
+  job.kind = matrix.kind;
+  job.a_is_bf16 = m.rows_are_bf16();
+  job.a = rows;
+  job.a_stride = matrix.depth;
+  job.num_rows = num_rows;
+  job.segments = &panels;
+  job.num_segments = 1;
+  job.pairs = job.last_pairs = matrix.depth / 2;
+  job.panel_bytes = matrix.panel_bytes();
+  job.num_panels = matrix.num_panels;
+  job.out = out;
+  job.out_stride = stride;
+  job.out_panel = kColumns;
+  m.kernels->multiply(job);
+}
+
+// What adapters add to a matrix's product with the rows, 0 where a row has none; null if no row has one.
+const float* added(Pass& pass, int64_t layer, int which, const Matrix& matrix, const char* rows) {
+  burnish_model& m = pass.model;
+  const auto adds = [&](const Run& run) -> const LowRank& { return (*run.adapter)[layer * kMatrices + which]; };
+  int64_t width = 0;
+  for (const Run& run : pass.runs) width = std::max(width, adds(run).up.depth);
+  if (width == 0) return nullptr;
+  const int64_t columns = matrix.num_panels * kColumns, size = m.rows_are_bf16() ? 2 : 4;
+  const int64_t num_rows = static_cast<int64_t>(pass.rows.size()), num_runs = static_cast<int64_t>(pass.runs.size());
+  m.buffers.added.reach(num_rows * columns * 4);
+  m.buffers.narrow.reach((num_runs + 1) * kMostOfRun * width * 4);  // one more, for tiles that read 16 rows
+  float* out = m.buffers.added.as<float>();
+  std::memset(out, 0, num_rows * columns * 4);
+  m.pool->run(num_runs, [&](int64_t i) {
+    const Run& run = pass.runs[i];
+    const LowRank& low = adds(run);
+    if (low.up.depth == 0) return;
+    float* narrow = m.buffers.narrow.as<float>() + i * kMostOfRun * width;
+    multiply_rows(m, low.down, rows + run.first_row * matrix.depth * size, run.num_rows, narrow, low.up.depth);
+    m.kernels->convert(narrow, run.num_rows * low.up.depth, narrow, m.rows_are_bf16());
+    multiply_rows(m, low.up, reinterpret_cast<const char*>(narrow), run.num_rows, out + run.first_row * columns, columns);
+  });
+  return out;
+}
+
 void run_layer(Pass& pass, int64_t layer) {
   burnish_model& m = pass.model;
+  const auto multiply = [&](int which, const Matrix& matrix, const Memory& rows, Then then, const Memory& out,
+                            int64_t stride) {
+    apply(m, matrix, rows.as(), static_cast<int64_t>(pass.rows.size()), added(pass, layer, which, matrix, rows.as()),
+          then, out.as(), stride);
+  };
+  Buffers& b = m.buffers;
   const Layer& weights = m.layers[layer];
   const int64_t num_rows = static_cast<int64_t>(pass.rows.size()), width = m.shape.width;
   normalize_rows(pass, weights.attention_norm);
-  apply(m, weights.qkv, m.buffers.rows.as(), num_rows, Then::kStore, m.buffers.qkv.as(),
-        weights.qkv.num_panels * kColumns);
+  multiply(0, weights.qkv, b.rows, Then::kStore, b.qkv, weights.qkv.num_panels * kColumns);
   m.pool->run(padded(num_rows, 4) / 4, [&](int64_t part) {
     for (int64_t i = 4 * part; i < std::min(4 * part + 4, num_rows); i++) place_row(pass, layer, i);
   });
   const int64_t num_groups = static_cast<int64_t>(pass.groups.size());
   m.pool->run(num_groups * m.shape.num_kv_heads,
               [&](int64_t i) { attend_group(pass, layer, i / num_groups, pass.groups[i % num_groups]); });
-  apply(m, weights.output, m.buffers.mixed.as(), num_rows, Then::kAdd, m.buffers.hidden.as(), width);
+  multiply(1, weights.output, b.mixed, Then::kAdd, b.hidden, width);
   normalize_rows(pass, weights.feed_norm);
-  apply(m, weights.gate_up, m.buffers.rows.as(), num_rows, Then::kGate, m.buffers.inner.as(), weights.down.depth);
-  apply(m, weights.down, m.buffers.inner.as(), num_rows, Then::kAdd, m.buffers.hidden.as(), width);
+  multiply(2, weights.gate_up, b.rows, Then::kGate, b.inner, weights.down.depth);
+  multiply(3, weights.down, b.inner, Then::kAdd, b.hidden, width);
 }
 
 void reach(burnish_model& m, int64_t num_rows) {
@@ -234,6 +305,7 @@ void reach(burnish_model& m, int64_t num_rows) {
 void run_pass(Pass& pass) {
   reach(pass.model, static_cast<int64_t>(pass.rows.size()));
   make_groups(pass);
+  make_runs(pass);
   find_blocks(pass);
   embed(pass);
   find_angles(pass);
@@ -256,8 +328,8 @@ void check_feed(burnish_model& m, int64_t num_works, const int64_t* branches, co
 
 }  // namespace
 
-void apply(burnish_model& model, const Matrix& matrix, const void* rows, int64_t num_rows, Then then, void* out,
-           int64_t out_stride) {
+void apply(burnish_model& model, const Matrix& matrix, const void* rows, int64_t num_rows, const float* added, Then then,
+           void* out, int64_t out_stride) {
   const int64_t shares = padded(num_rows, kRowBlock) / kRowBlock;
   const int64_t fewest = num_rows < 4 ? 4 : 2;  // few rows need several panels to keep the multipliers busy
   int64_t together = std::clamp<int64_t>(matrix.num_panels / (8 * model.pool->num_threads()), fewest, 8);
@@ -290,6 +362,8 @@ void apply(burnish_model& model, const Matrix& matrix, const void* rows, int64_t
     const int64_t out_size = gates ? size : 4;
     model.kernels->finish({then, product, m.num_rows, m.num_panels, scales == nullptr ? nullptr : scales + column,
                            bias == nullptr ? nullptr : bias + column,
+                           added == nullptr ? nullptr : added + row * matrix.num_panels * kColumns + column,
+                           matrix.num_panels * kColumns,
                            static_cast<char*>(out) + (row * out_stride + (gates ? column / 2 : column)) * out_size,
                            out_stride, gates && is_bf16});
   });

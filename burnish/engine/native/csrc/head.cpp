@@ -51,7 +51,7 @@ void multiply_chunk(const Part& part, int64_t chunk) {
   const float* bias = m.head.bias.as<float>();
   const int64_t column = chunk * kHeadColumns;
   m.kernels->finish({Then::kStore, product, p.num_rows, p.num_panels, nullptr, bias == nullptr ? nullptr : bias + column,
-                     part.logits(0) + column, part.stride(), false});
+                     nullptr, 0, part.logits(0) + column, part.stride(), false});
   if (part.job.ask == Ask::kLogits) return;
   for (int64_t row = 0; row < part.num_rows; row++)
     m.kernels->summarize(part.logits(row) + column, part.columns(chunk), part.inverse_temperature(row),

@@ -70,6 +70,7 @@ inline Floats finished(const Finish& f, int64_t panel, int64_t row, int64_t colu
   Floats y = load<Floats>(f.product + (panel * kRowBlock + row) * kColumns + column);
   if (f.scales != nullptr) y *= load<Floats>(f.scales + panel * kColumns + column);
   if (f.bias != nullptr) y += load<Floats>(f.bias + panel * kColumns + column);
+  if (f.added != nullptr) y += load<Floats>(f.added + row * f.added_stride + panel * kColumns + column);
   return y;
 }
 

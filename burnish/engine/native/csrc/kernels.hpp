@@ -47,6 +47,8 @@ struct Finish {
   int64_t num_rows, num_panels;
   const float* scales;  // a column; null if none
   const float* bias;    // a column; null if none
+  const float* added;   // [rows][added_stride]; null if none
+  int64_t added_stride;
   void* out;            // float32 [rows][stride]; for kGate activations, half as wide
   int64_t out_stride;
   bool out_is_bf16;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "api.h"
@@ -13,6 +14,8 @@
 #include "pool.hpp"
 
 namespace burnish {
+
+constexpr int64_t kMatrices = 4;  // of a layer
 
 struct Matrix {
   Kind kind = Kind::kFloat32;
@@ -28,9 +31,15 @@ struct Layer {
   int64_t window = 0;  // 0: sees everything before
 };
 
+// What an adapter adds to the matrices of the layers, [layer * 4 + which]: up . down . row. Without panels: nothing.
+struct LowRank {
+  Matrix down, up;
+};
+using Adapter = std::vector<LowRank>;
+
 // Buffers of one call, reused; "rows" are activations in the kernels' format, padded to kRowBlock rows.
 struct Buffers {
-  Memory hidden, rows, qkv, heads, mixed, inner, cosines, sines, logits, largest, sums;
+  Memory hidden, rows, qkv, heads, mixed, inner, cosines, sines, logits, largest, sums, narrow, added;
 };
 
 }  // namespace burnish
@@ -45,6 +54,7 @@ struct burnish_model {
   const void* embedding = nullptr;
   bool embedding_is_bf16 = false;
   std::unique_ptr<burnish::Branches> branches;
+  std::unordered_map<int64_t, burnish::Adapter> adapters;
   burnish::Buffers buffers;
 
   burnish::Kind cache_kind() const { return static_cast<burnish::Kind>(shape.cache_kind); }
@@ -72,9 +82,10 @@ std::string levels();
 
 void pack(Pool& pool, const Linear* parts, int64_t num_parts, bool interleave, Kind kind, Matrix& matrix);
 
-// Multiply rows with all panels and finish them, the panels shared out over the threads.
-void apply(burnish_model& model, const Matrix& matrix, const void* rows, int64_t num_rows, Then then, void* out,
-           int64_t out_stride);
+// Multiply rows with all panels and finish them, the panels shared out over the threads; `added` is null, or what
+// adapters add to the product, in the order of its columns.
+void apply(burnish_model& model, const Matrix& matrix, const void* rows, int64_t num_rows, const float* added, Then then,
+           void* out, int64_t out_stride);
 
 // How many new blocks these tokens take, on branches that are open.
 int64_t blocks_needed(burnish_model& model, int64_t num_works, const int64_t* branches, const int64_t* counts);
