@@ -9,7 +9,8 @@ Domains are opened in the workers by the recipe's words, so a file that they nam
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -71,13 +72,16 @@ def open_verifier(config: VerifierConfig) -> Iterator[Verifier]:
 class VerifierWorkers:
     """See the module's docstring."""
 
-    def __init__(self, runtime: Runtime, sources: Sequence[Source], sandbox: SandboxConfig, num_workers: int) -> None:
+    def __init__(
+        self, runtime: Runtime, sources: Sequence[Source], sandbox: SandboxConfig, num_workers: int, *,
+        tell: Callable[[str], object] = lambda message: None,
+    ) -> None:  # fmt: skip
         self._number_of = {id(source.domain): number for number, source in enumerate(sources)}
         self._sources = sources  # so that ids stay theirs
         entries = tuple(source.entry for source in sources)
         config = VerifierConfig(entries=entries, sandbox=sandbox, folder=os.getcwd())
         start = runtime.crew("verifier", lambda number: partial(open_verifier, config), num_workers)
-        self._pool = Pool(start, num_workers, most_waiting=2 * num_workers, timeout_s=_HELD_S)
+        self._pool = Pool(start, num_workers, most_waiting=2 * num_workers, timeout_s=_HELD_S, tell=tell)
 
     @property
     def num_lost(self) -> int:
@@ -101,8 +105,10 @@ class VerifierWorkers:
 def open_verifiers(
     runtime: Runtime, sources: Sequence[Source], sandbox: SandboxConfig, num_workers: int
 ) -> Iterator[Verify]:
-    """What calls a domain's verifier in one of so many workers, while the block lasts."""
-    workers = VerifierWorkers(runtime, sources, sandbox, num_workers)
+    """What calls a domain's verifier in one of so many workers, while the block lasts; lost ones are told on stderr."""
+    workers = VerifierWorkers(
+        runtime, sources, sandbox, num_workers, tell=lambda message: sys.stderr.write(f"{message}\n")
+    )
     try:
         yield workers.verify
     finally:

@@ -79,9 +79,12 @@ def test_code_runs_in_a_sandbox_that_a_worker_has_opened_and_a_killed_worker_lea
 
 
 def descendants(process: int) -> list[int]:
-    """The processes that came of one, itself left out."""
-    threads = Path(f"/proc/{process}/task").iterdir()
-    children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    """The processes that came of one, itself left out; those that end meanwhile may be missing."""
+    try:
+        threads = list(Path(f"/proc/{process}/task").iterdir())
+        children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
     return children + [one for child in children for one in descendants(child)]
 
 

@@ -1,5 +1,9 @@
 """A run whose samples come from workers ends with the weights of one that samples in its own process."""
 
+import os
+import random
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +15,7 @@ from burnish.core.errors import ConfigError
 from burnish.core.recipe import Recipe, read_recipe
 from burnish.stages.check import check_recipe, open_stages
 from burnish.stages.runner import run_recipe
+from tests.rollout.test_verifier_workers import descendants
 from tests.runtime.ray_cluster import ray_cluster
 
 
@@ -46,6 +51,59 @@ def test_a_run_with_an_engine_replica_trains_the_same_weights(kind: str, cluster
         there = recipe("there", f"runtime={{kind={kind!r},engine_replicas=1,address={address!r}}}")
         check_recipe(there)
         assert run_recipe(there, tmp_path, resume=False) == 0
-    one, other = (load_file(next((tmp_path / name / "final").glob("*.safetensors"))) for name in ("here", "there"))
+    same_weights(tmp_path, "here", "there")
+
+
+class Killer:
+    """Kills workers of this process while a run runs: each once, some time after it appears, up to so many a kind."""
+
+    def __init__(self, most: dict[str, int]) -> None:
+        self.most, self.killed = most, dict[str, list[int]]()
+        self._numbers = random.Random(5)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> "Killer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._numbers.uniform(0.2, 1.0)):
+            for pid in descendants(os.getpid()):
+                kind = kind_of(pid)
+                killed = self.killed.setdefault(kind, [])
+                if pid not in killed and len(killed) < self.most.get(kind, 0) and self._numbers.random() < 0.3:
+                    killed.append(pid)
+                    os.kill(pid, signal.SIGKILL)
+
+
+def kind_of(pid: int) -> str:
+    """The name of a worker's crew; nothing for other processes."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except FileNotFoundError:
+        return ""
+    return words[-2].rpartition("-")[0] if "process_main" in " ".join(words) else ""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_killed_replicas_and_verifiers_change_nothing_in_a_run(tmp_path: Path) -> None:
+    assert run_recipe(recipe("here"), tmp_path, resume=False) == 0
+    there = recipe("there", "runtime={engine_replicas=1,verifier_workers=2}")
+    with Killer({"engine": 2, "verifier": 10}) as killer:
+        assert run_recipe(there, tmp_path, resume=False) == 0
+    assert len(killer.killed["engine"]) == 2
+    assert len(killer.killed["verifier"]) >= 2
+    assert not [pid for pid in descendants(os.getpid()) if kind_of(pid)]
+    same_weights(tmp_path, "here", "there")
+
+
+def same_weights(runs: Path, *names: str) -> None:
+    one, other = (load_file(next((runs / name / "final").glob("*.safetensors"))) for name in names)
     assert one.keys() == other.keys()
     assert all(one[name].equal(other[name]) for name in one)
