@@ -110,12 +110,16 @@ class KeeperLink:
         """Wait for the next answer to an order; `SandboxError` if the keeper says that it failed, or goes away."""
         if number not in self._waiting:
             raise SandboxError(f"sandbox: order {number} of a place was answered already, or given up")
+        queue = self._waiting[number]
         try:
-            answer = await self._waiting[number].get()
+            answer = await queue.get()
         finally:
             if is_last:
                 self.forget(number)
         if answer is None:
+            queue.put_nowait(None)  # for whoever else waits
+            if not self._is_gone:
+                raise SandboxError(f"sandbox: order {number} of a place was given up, or another saw its answer")
             raise SandboxError(f"sandbox: the keeper of a place has gone: {self.last_words()}")
         if "error" in answer.said:
             raise SandboxError(f"sandbox: {answer.said['error']}")
@@ -127,6 +131,8 @@ class KeeperLink:
         while queue is not None and not queue.empty():
             for fd in getattr(queue.get_nowait(), "fds", []):
                 os.close(fd)
+        if queue is not None:
+            queue.put_nowait(None)
 
     async def ask(self, do: str, fds: Sequence[int] = (), **order: object) -> Answer:
         """Give an order and wait for its one answer; a keeper that stays silent is ended."""

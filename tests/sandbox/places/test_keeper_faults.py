@@ -66,6 +66,31 @@ def test_a_stop_that_is_cancelled_is_a_stop_all_the_same(do, places):
     assert not Path(f"/proc/{pid}").exists()
 
 
+def test_whoever_waits_for_what_another_saw_answered_is_told(do, place):
+    async def both() -> list[object]:
+        shell, link = await place.open_shell(), place._link
+        waiting = [asyncio.ensure_future(link.answer(shell.number)) for _ in range(2)]
+        await asyncio.sleep(0)
+        await link.ask("kill", task=shell.number)
+        return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10.0)
+
+    first, second = do(both())
+    assert first.said["code"] == -9 and isinstance(second, SandboxError)
+
+
+def test_a_shell_that_ends_while_it_is_closed_twice_holds_nobody_up(do, place):
+    async def close() -> None:
+        shell = await place.open_shell()
+        sending = asyncio.ensure_future(
+            shell.send('for i in {3..255}; do eval "exec $i>&-"; done 2>/dev/null; sleep 60')
+        )
+        await asyncio.sleep(0.3)
+        closing = asyncio.gather(shell.close(), shell.close(), sending, return_exceptions=True)
+        await asyncio.wait_for(closing, 10.0)
+
+    do(close())
+
+
 def test_a_path_of_any_length_is_refused_and_the_place_goes_on(do, place):
     for letters in ("a" * 300_000, "\N{SNOWMAN}" * 30_000):
         with pytest.raises(SandboxError, match="cannot open"):
