@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Literal, Self, get_args
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
@@ -173,7 +173,9 @@ class Trajectory:
 
     def to_json(self) -> str:
         """One line of JSON."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        row = {each.name: getattr(self, each.name) for each in fields(self)}  # `asdict` would copy every token
+        verdict = None if self.verdict is None else asdict(self.verdict)
+        return json.dumps(row | {"verdict": verdict}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str) -> Self:

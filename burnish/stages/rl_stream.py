@@ -108,8 +108,9 @@ def asynchronous_steps(
     engine = session.means.engine
     if not isinstance(engine, LocalEngine):
         raise ConfigError(
-            f"max_staleness above 0 steps the engine between updates, and engine {session.recipe.engine.use!r} is not "
-            'stepped from here; set max_staleness to 0, or engine.use to "local", in this process'
+            "max_staleness above 0 steps the engine between updates, in this process, and the recipe's engine is "
+            f'{session.recipe.engine.use!r} or in workers; set max_staleness to 0, or take engine.use = "local" and no '
+            "runtime.engine_replicas"
         )
     moments = from_ledger(session.ledger.events(session.position))
     versions = Versions(moments)
@@ -266,6 +267,9 @@ class _Loop:
         ended = [Ended(_number(group.group_id), group.why) for group in decision.ended]
         started = [_key(start.ticket) for start in decision.start]
         begun = [key for key in started if (key.number, key.member) not in self._recorded]
+        assert not decision.pause, "nothing that the stage's options can say pauses a sample"
+        if not (cut or ended or started or decision.restarted):
+            return
         with self._ledger.together():
             for group_id in decision.restarted:
                 self._ledger.forget(group_id)

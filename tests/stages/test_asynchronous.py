@@ -1,19 +1,24 @@
 """The asynchronous loop: the bound on staleness, what trains, every prompt once whenever the process ends, replay."""
 
 import itertools
+import sqlite3
 from collections import Counter
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
+from burnish.core import metrics
 from burnish.core.config import validate
 from burnish.core.errors import ConfigError, InvariantError
 from burnish.core.ledger import Ledger
+from burnish.core.recipe import read_recipe
 from burnish.core.types import Verdict
-from burnish.rollout.stream_log import Ended, Event, Interrupted, Key, Moment, Sampled, Trained, from_ledger
+from burnish.rollout.stream_log import Began, Cut, Ended, Event, Interrupted, Key, Moment, Sampled, Trained, from_ledger
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_replay import Parted, replay
 from burnish.stages.rl_stream import Versions
+from burnish.stages.runner import run_recipe
 from tests.stages.streams import ScriptedVerdicts, by_reply, recipe, session_of, train
 
 BOUND = 2
@@ -81,6 +86,13 @@ def test_a_group_with_too_few_scores_is_dropped_and_booked(tmp_path: Path) -> No
     assert (counts.issued, counts.ready) == (0, 0)
 
 
+def num_lost_at_the_first_end(events: list[Event]) -> int:
+    """How many members were under way in the engine."""
+    before = events[: events.index(Interrupted())]
+    begun = {event.key for event in before if isinstance(event, Began)}
+    return len(begun - {event.key for event in before if isinstance(event, Sampled | Cut)})
+
+
 def assert_each_prompt_is_consumed_once(runs: Path, num_trained: int) -> None:
     events = events_of(runs)
     trained = [number for step in events if isinstance(step, Trained) for number, _ in step.groups]
@@ -105,10 +117,11 @@ def test_a_run_that_ended_goes_on_with_each_prompt_once_and_is_repeated_bit_for_
     ends: list[int], tmp_path: Path
 ) -> None:
     for seed, end in enumerate([*ends, None]):
-        with session_of(recipe(), tmp_path, resume=bool(seed)) as session:
-            train(session, ScriptedVerdicts(seed), num_steps=end)
+        with session_of(recipe(max_new_tokens=24), tmp_path, resume=bool(seed)) as session:
+            train(session, ScriptedVerdicts(seed, most_looks=4), num_steps=end)
     events = events_of(tmp_path)
     assert sum(isinstance(event, Interrupted) for event in events) == len(ends)
+    assert num_lost_at_the_first_end(events) > 0
     assert max(ages(events)) <= BOUND
     assert_each_prompt_is_consumed_once(tmp_path, num_trained=10)
     (repeated,) = replay(tmp_path / "stream")
@@ -131,11 +144,9 @@ def test_finished_members_of_groups_under_way_survive_the_end_of_the_process(tmp
 
 def test_a_repetition_says_where_it_parts(tmp_path: Path) -> None:
     run(tmp_path, ScriptedVerdicts(1), num_steps=2)
-    ledger = Ledger(tmp_path / "stream" / "ledger.sqlite")
-    with ledger._transaction() as db:  # a seed of another member is what a change of the sampler looks like
+    with sqlite3.connect(tmp_path / "stream" / "ledger.sqlite") as db:  # another attempt has another seed
         db.execute("""UPDATE events SET payload = replace(payload, '["b",1,2,0]', '["b",1,2,5]')""")
         db.execute("""UPDATE events SET payload = replace(payload, '"s",1,2,0', '"s",1,2,5')""")
-    ledger.close()
     with pytest.raises(Parted, match="group 0/0000001, member 2"):
         replay(tmp_path / "stream")
 
@@ -148,6 +159,19 @@ def test_a_step_that_begins_from_other_weights_than_it_did_is_refused() -> None:
     assert versions.largest_lag(2, 1) == 2
     with pytest.raises(InvariantError, match="not of one run"):
         versions.begin(1, 3)
+
+
+RECIPE = Path(__file__).parents[2] / "recipes" / "arithmetic_tiny.toml"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_reward_rises_with_tokens_two_steps_old(tmp_path: Path) -> None:
+    run_recipe(read_recipe(RECIPE, ["stages.3.max_staleness=2", "engine.max_rows=32"]), tmp_path, resume=False)
+    rows = [row.values for row in metrics.read(tmp_path / "arithmetic_tiny" / "metrics.jsonl") if row.stage == "3-rl"]
+    curve = [row["reward/arithmetic"] for row in rows]
+    assert fmean(curve[-10:]) > fmean(curve[:5]) + 0.1, curve
+    assert max(row["staleness_mean"] for row in rows) > 0
 
 
 @pytest.mark.parametrize(
