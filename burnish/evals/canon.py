@@ -2,20 +2,21 @@
 
 | claim | tried on |
 |---|---|
-| equal seeds, equal tasks; the id names the task | each task, in a second, fresh domain |
+| equal seeds, equal tasks; the id names the task | each task, in a second, fresh domain, from the last to the first |
 | gold scores 1 | each task with gold |
 | an empty reply scores 0; junk and `I don't know` score 0 | each task |
-| the prompt said back scores 0 | each task |
+| the prompt said back scores 0 | each task: all of it, its last line, its last word |
+| another task's answer is not right | each task with gold, with the gold of another task |
 | gold beside another answer is not right | each task with gold, with the gold of another task |
 | hostile replies score nothing | `num_attacked` tasks, all of `burnish.rewards.hostile` |
 | three verdicts agree | right, wrong and hostile replies to `num_attacked` tasks |
 | the verifier needs no network | all of the above (`offline`) |
 
 Decisions: a fixed text may be right by chance where answers are few ("0", "B"), so a hostile reply is a hole if
-it is paid for *two tasks with different gold*; the prompt said back, if it is paid for two tasks and more than a
-tenth. What is not *scored* counts as a hole too: a reply must not be able to break its verifier. Replies that gold and
-another answer make are in conflict in either order; a grader that reads the first of two blocks, or the last of two
-lines, is sound, one that takes any of them is not.
+it is paid for *two tasks with different gold*; the prompt said back, or another task's answer, if it is paid for two
+tasks and more than a tenth. What is not *scored* counts as a hole too: a reply must not be able to break its verifier.
+Replies that gold and another answer make are in conflict in either order; a grader that reads the first of two blocks,
+or the last of two lines, is sound, one that takes any of them is not.
 Covered: single-turn domains. Not covered: whether a wrong answer that looks right is caught; that is the domain's
 own tests' matter.
 """
@@ -39,7 +40,7 @@ LOCAL = frozenset({"none", "namespaces", "bubblewrap"})
 NUM_REPEATS = 3
 MOST_SHOWN = 120
 COINCIDENCES = 0.1
-"""The largest share of tasks whose prompt may hold the answer by chance."""
+"""The largest share of tasks whose prompt, or another task's answer, may be right by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,8 @@ def on_tasks(name: str, seed: int, tasks: Mapping[Split, Sequence[Task]], again:
     """The claims that need no verdict; `again` is the same domain, opened a second time."""
     proofs: list[Proof] = []
     for split in SPLITS:
-        pairs = list(zip(tasks[split], draw(again, split, seed, len(tasks[split])), strict=True))
+        drawn_back = [again.task(split, seed, index) for index in reversed(range(len(tasks[split])))]
+        pairs = list(zip(tasks[split], reversed(drawn_back), strict=True))
         proofs.append(_proof(split, "equal seeds, equal tasks", len(pairs), [a.id for a, b in pairs if a != b]))
     for split in SPLITS:
         wrong = [t.id for index, t in enumerate(tasks[split]) if t.id != task_id(name, split, seed, index)]
@@ -157,7 +159,8 @@ async def _on_split(split: Split, tasks: Sequence[Task], attempt: Try, extent: E
     gold = await attempt([Trial(task=t, what="gold", reply=t.gold) for t in tasks if t.gold is not None])
     empty = await attempt([Trial(task=task, what="the empty reply", reply="") for task in tasks])
     junk = await attempt([Trial(task=task, what=repr(text), reply=text) for task in tasks for text in JUNK])
-    echo = await attempt([Trial(task=task, what="its prompt", reply=task.messages[-1].content) for task in tasks])
+    echoes = [await attempt(trials) for trials in zip(*map(_echoes, tasks), strict=True)]
+    others = await attempt([trial for task in tasks for trial in _other_answers(task, tasks)])
     groups = _mixtures(tasks)
     mixed = await attempt([trial for group in groups for trial in group])
     attacked = await attempt(_attacks(apart(tasks, extent.num_attacked), extent))
@@ -167,7 +170,13 @@ async def _on_split(split: Split, tasks: Sequence[Task], attempt: Try, extent: E
         _proof(split, "gold scores 1", len(gold), [str(one) for one in gold if not one.is_right]),
         _proof(split, "an empty reply scores 0", len(empty), _earning(empty)),
         _proof(split, "junk scores 0", len(junk), _earning(junk)),
-        _proof(split, "the prompt said back scores 0", len(echo), _more_than_chance(echo)),
+        _proof(
+            split,
+            "the prompt said back scores 0",
+            len(tasks),
+            [line for echo in echoes for line in _more_than_chance(echo)],
+        ),
+        _proof(split, "another task's answer is not right", len(others), _right_too_often(others)),
         _proof(split, "gold beside another answer is not right", len(groups), _any_answer(groups, mixed)),
         _proof(split, "hostile replies score nothing", len(attacked), _holes(attacked)),
         _proof(split, "three verdicts agree", len(repeated), _disagreeing(again)),
@@ -187,15 +196,34 @@ def _mixtures(tasks: Sequence[Task]) -> list[list[Trial]]:
     """Groups of replies of which not all may be right: gold with another task's gold."""
     groups: list[list[Trial]] = []
     for task in tasks:
-        if task.gold is None:
-            continue
-        other = next((one.gold for one in tasks if one.gold not in (None, task.gold) and _is_like(one, task)), None)
-        if other is not None:
+        other = _other_gold(task, tasks)
+        if task.gold is not None and other is not None:
             groups += [
                 [Trial(task=task, what=f"gold with more, {reply[:MOST_SHOWN]!r}", reply=reply) for reply in group]
                 for group in in_conflict(task.gold, other)
             ]
     return groups
+
+
+def _other_gold(task: Task, tasks: Sequence[Task]) -> str | None:
+    """The first gold of another task that is like this task's and is not it."""
+    return next((one.gold for one in tasks if one.gold not in (None, task.gold) and _is_like(one, task)), None)
+
+
+def _other_answers(task: Task, tasks: Sequence[Task]) -> list[Trial]:
+    other = None if task.gold is None else _other_gold(task, tasks)
+    return [] if other is None else [Trial(task=task, what=f"another's answer, {other[:MOST_SHOWN]!r}", reply=other)]
+
+
+def _echoes(task: Task) -> list[Trial]:
+    """What of a prompt may hold its answer: all of it, its last line, its last word."""
+    prompt = task.messages[-1].content
+    ends = {
+        "its prompt": prompt,
+        "its prompt's last line": prompt.strip().rpartition("\n")[2],
+        "its prompt's last word": (prompt.split() or [""])[-1].strip("()[]{}<>\"'`*.,;:!?"),
+    }
+    return [Trial(task=task, what=what, reply=reply) for what, reply in ends.items()]
 
 
 def _is_like(one: Task, other: Task) -> bool:
@@ -236,9 +264,16 @@ def _unscored(tried: Sequence[Tried]) -> list[str]:
 
 
 def _more_than_chance(tried: Sequence[Tried]) -> list[str]:
-    paid = [one for one in tried if one.is_paid]
-    is_chance = len(paid) <= max(1, COINCIDENCES * len(tried))
-    return _unscored(tried) + ([] if is_chance else [str(one) for one in paid])
+    return _unscored(tried) + _too_many([one for one in tried if one.is_paid], len(tried))
+
+
+def _right_too_often(tried: Sequence[Tried]) -> list[str]:
+    return _unscored(tried) + _too_many([one for one in tried if one.is_right], len(tried))
+
+
+def _too_many(paid: Sequence[Tried], num_tried: int) -> list[str]:
+    """Those that were paid, where they are more than coincidences."""
+    return [] if len(paid) <= max(1, COINCIDENCES * num_tried) else [str(one) for one in paid]
 
 
 def _any_answer(groups: Sequence[Sequence[Trial]], tried: Sequence[Tried]) -> list[str]:

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -43,6 +43,14 @@ VERIFIERS: dict[str, tuple[Callable[[Task, str], float], set[str]]] = {
     "broken by depth": (
         lambda task, reply: sound(task, reply) / (not reply.startswith("[[[")),
         {"hostile replies score nothing"},
+    ),
+    "any word": (
+        lambda task, reply: float(reply.strip() in WORDS),
+        {"another task's answer is not right"},
+    ),
+    "the last word": (
+        lambda task, reply: float(sound(task, reply) or reply == task.messages[-1].content.split()[-1]),
+        {"the prompt said back scores 0"},
     ),
     "an echo": (
         lambda task, reply: float(sound(task, reply) or reply == task.messages[-1].content),
@@ -83,6 +91,19 @@ def test_a_fault_of_a_verifier_breaks_the_claim_that_names_it(judge, claims) -> 
     found = failing(judge)
     is_broad = claims <= {"three verdicts agree", "the verifier needs no network"}  # these spoil other verdicts too
     assert found >= claims if is_broad else found == claims
+
+
+def test_a_source_whose_tasks_depend_on_the_order_of_asking_is_found() -> None:
+    class InTurn(Words):
+        def task(self, split, seed, index):
+            asked.append(index)
+            return replace(super().task(split, seed, len(asked) % 4), id=f"words/{split}/{seed}/{index}")
+
+    asked: list[int] = []
+    tasks = {"train": canon.draw(InTurn(sound), "train", 1, 4), "eval": []}
+    asked.clear()
+    proofs = canon.on_tasks("words", 1, tasks, InTurn(sound))
+    assert {proof.claim for proof in proofs if proof.against} == {"equal seeds, equal tasks"}
 
 
 @pytest.mark.parametrize(
