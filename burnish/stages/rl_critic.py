@@ -98,9 +98,7 @@ class Critic:
         passes = [self._pass(rows, loss, len(returns_N), learning_rate) for _ in range(self.config.num_passes)]
         return passes[0]
 
-    def _pass(
-        self, rows: Sequence[Row], loss: OutputLoss, num_tokens: int, learning_rate: float
-    ) -> dict[str, float]:
+    def _pass(self, rows: Sequence[Row], loss: OutputLoss, num_tokens: int, learning_rate: float) -> dict[str, float]:
         error = self.model.forward_backward(rows, loss, num_tokens)
         return {"value_error": error, "value_grad_norm": self.model.weights.step(learning_rate)}
 
