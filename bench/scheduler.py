@@ -37,7 +37,12 @@ def cluster(shape: str, learner_share: float, staleness: int) -> Cluster:
     engines = {"num": 8, "slots": 16, "token_s": 0.02, "token_s_per_member": 0.0004, "load_weights_s": 1.0}
     rate = engines["num"] * engines["slots"] / (engines["token_s"] + 15 * engines["token_s_per_member"])
     domain = {"name": shape, "verify_s": {"median": 1.0, "sigma": 1.0}, **SHAPES[shape]}
-    scheduler = {"batch_groups": 32, "group_size": 8, "num_batches": 60, "max_staleness": staleness}
+    scheduler = {
+        "batch_groups": 32,
+        "group_size": 8,
+        "num_batches": 120 if staleness else 20,
+        "max_staleness": staleness,
+    }
     data = {
         "engines": engines, "learner": {"token_s": learner_share / rate}, "num_sandboxes": 64, "domains": [domain],
         "scheduler": scheduler,
@@ -46,14 +51,14 @@ def cluster(shape: str, learner_share: float, staleness: int) -> Cluster:
 
 
 def day() -> Cluster:
-    """A day of 256 engines with 16 slots each, 300 domains, long replies."""
+    """A day of 256 engines with 16 slots each and 300 domains; replies of agents, 30,000 tokens at the median."""
     data = {
         "hours": 24.0,
         "engines": {"num": 256, "slots": 16, "token_s": 0.02, "token_s_per_member": 0.0004, "load_weights_s": 10.0},
-        "learner": {"num": 64, "token_s": 0.0004},
+        "learner": {"num": 128, "token_s": 0.0004},
         "num_sandboxes": 2048,
         "domains": [
-            {"name": "d", "copies": 300, "lengths": {"median": 15_000.0, "sigma": 1.0}, "max_tokens": 131_072,
+            {"name": "d", "copies": 300, "lengths": {"median": 30_000.0, "sigma": 1.0}, "max_tokens": 131_072,
              "verify_s": {"median": 20.0, "sigma": 1.0}}
         ],
         "scheduler": {"batch_groups": 256, "group_size": 16, "max_staleness": 4,

@@ -12,7 +12,7 @@ prefill, weights that reach engines one by one, learning itself (pass rates stay
 import heapq
 import math
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -74,6 +74,8 @@ class _Simulation:
         self._ends_s = math.inf if cluster.hours is None else cluster.hours * 3600
         self._truths: dict[str, _Truth] = {}
         self._fates: dict[Ticket, _Fate] = {}
+        self._first_fates: dict[str, list[_Fate]] = {}
+        self._num_judged: Counter[str] = Counter()
         self._kept: dict[tuple[str, int], tuple[int, int]] = {}
         self._queue: deque[Ticket] = deque()
         self._num_judging = 0
@@ -89,6 +91,10 @@ class _Simulation:
         end_s = self._now_s if self._ends_s == math.inf else self._ends_s
         return self._tally.outcome(end_s, self._fleet)
 
+    def _forget(self, group_id: str) -> None:
+        for known in (self._truths, self._first_fates, self._num_judged):
+            known.pop(group_id, None)
+
     def _later(self, at_s: float, happen: Callable[..., None], *arguments: object) -> None:
         self._num_events += 1
         heapq.heappush(self._events, (at_s, self._num_events, happen, arguments))
@@ -103,7 +109,7 @@ class _Simulation:
             self._is_learning = True
             num_tokens = self._tally.batch(plan, self._now_s)
             for group in plan.groups:
-                del self._truths[group.group_id]
+                self._forget(group.group_id)
             learner = self._cluster.learner
             took_s = learner.step_s + num_tokens * learner.token_s / learner.num
             self._tally.learned(self._now_s, took_s)
@@ -124,7 +130,8 @@ class _Simulation:
             self._foresee(index)
 
     def _load(self) -> Load:
-        if self._now_s - self._kv[0] >= self._cluster.scheduler.concurrency.every_s:
+        has_limit = self._cluster.engines.kv_tokens is not None
+        if has_limit and self._now_s - self._kv[0] >= self._cluster.scheduler.concurrency.every_s:
             self._kv = (self._now_s, self._fleet.kv_used(self._now_s))
         return Load(
             num_slots=self._num_slots, kv_used=self._kv[1], num_waiting_verdicts=len(self._queue),
@@ -154,7 +161,7 @@ class _Simulation:
     def _on_ends(self, decision: Decision) -> None:
         for ended in decision.ended:
             self._tally.ended(ended)
-            del self._truths[ended.group_id]
+            self._forget(ended.group_id)
         for group_id in decision.restarted:
             self._tally.restarted(group_id)
 
@@ -215,7 +222,9 @@ class _Simulation:
         score = None if fate.is_undecided else fate.score
         self._scheduler.judged(ticket, self._now_s, kind=kind, score=score, sandbox_s=fate.verify_s)
         self._judge_some()
-        self._turn()
+        self._num_judged[ticket.group_id] += 1
+        if fate.is_undecided or self._num_judged[ticket.group_id] >= self._cluster.scheduler.group_size:
+            self._turn()  # before a group is complete, a score decides nothing
 
     def _on_learned(self, version: int) -> None:
         self._is_learning = False
@@ -246,17 +255,29 @@ class _Simulation:
         )  # fmt: skip
 
     def _fate(self, ticket: Ticket) -> _Fate:
+        """A first attempt's is drawn with those of its siblings; each attempt's depends on its name alone."""
         truth = self._truths[ticket.group_id]
-        load = truth.domain.load
-        generator = random.Random(truth.seed + 1_000_003 * ticket.member + 7_919 * ticket.attempt)
-        length = truth.domain.lengths.at(alike(truth.common_length, load.alike, generator))
-        return _Fate(
-            length=max(1, min(round(length), load.max_tokens)),
-            is_lost=generator.random() < load.lost_share,
-            verify_s=truth.domain.verify_s.at(generator.random()),
-            is_undecided=generator.random() < load.undecided_share,
-            score=_score(truth, ticket.member),
-        )
+        if ticket.attempt:
+            generator = random.Random(derive(truth.seed, ticket.member, ticket.attempt))
+            return _draw_fate(truth, ticket.member, generator)
+        if (fates := self._first_fates.pop(ticket.group_id, None)) is None:
+            generator = random.Random(truth.seed + 1)
+            fates = [_draw_fate(truth, member, generator) for member in range(self._cluster.scheduler.num_started)]
+        if ticket.member < len(fates) - 1:
+            self._first_fates[ticket.group_id] = fates
+        return fates[ticket.member]
+
+
+def _draw_fate(truth: _Truth, member: int, generator: random.Random) -> _Fate:
+    load = truth.domain.load
+    length = truth.domain.lengths.at(alike(truth.common_length, load.alike, generator))
+    return _Fate(
+        length=max(1, min(round(length), load.max_tokens)),
+        is_lost=generator.random() < load.lost_share,
+        verify_s=truth.domain.verify_s.at(generator.random()),
+        is_undecided=generator.random() < load.undecided_share,
+        score=_score(truth, member),
+    )
 
 
 def _score(truth: _Truth, member: int) -> float:

@@ -69,6 +69,8 @@ class Scheduler:
         self._now_s = self._moved_s = -math.inf
         self._version = self._made = self._engine_version = first_version
         self._last_version = math.inf if config.num_batches is None else config.num_batches
+        self._capacity = self._find_capacity()
+        self._num_spare = round(config.batch_groups * (config.max_draws_factor - 1))
         self._is_closed = self._told_to_load = False
         self._num_admitted = self._num_resolved = 0
         self._num_ended_since_batch = 0
@@ -167,7 +169,7 @@ class Scheduler:
 
     def _begin_one(self) -> bool:
         """Let the next admitted group begin: its members may start from now on."""
-        if len(self._batches) > self._capacity() or (group := self._starts.next_group()) is None:
+        if len(self._batches) > self._capacity or (group := self._starts.next_group()) is None:
             return False
         group.version = self._engine_version
         self._batches.begin(group)
@@ -177,8 +179,8 @@ class Scheduler:
 
     # Admission
 
-    def _capacity(self) -> int:
-        """How many groups may be outstanding; see the module's docstring."""
+    def _find_capacity(self) -> int:
+        """How many groups may be outstanding; see the module's docstring. Changes with versions alone."""
         num_batches = min(self._engine_version + self.config.max_staleness + 1, self._last_version) - self._version
         if num_batches <= 0:
             return 0
@@ -187,8 +189,8 @@ class Scheduler:
 
     def _room(self) -> int:
         """How many groups may be admitted now."""
-        capacity = self._capacity()
-        return min(capacity, capacity + self._num_spare - self._num_ended_since_batch) - len(self._batches)
+        num_left = self._num_spare - self._num_ended_since_batch
+        return self._capacity + min(0, num_left) - len(self._batches)
 
     def _admit(self, now_s: float) -> None:
         while self._room() > 0 and (found := self._intake.next(now_s)) is not None:
@@ -458,6 +460,7 @@ class Scheduler:
             del self._groups[group.prompt.group_id]
             self._live_ids.discard(group.prompt.group_id)
         self._version, self._num_ended_since_batch, self._moved_s = version + 1, 0, now_s
+        self._capacity = self._find_capacity()
         self._settle_overdue(now_s)
         return BatchPlan(
             version=version,
@@ -468,12 +471,11 @@ class Scheduler:
 
     def _must_be_short(self) -> bool:
         """Whether no more groups may be drawn for this batch, or none will come."""
-        if not self._batches.rest_is_in_time(self._version):
-            return False
-        if self._num_ended_since_batch + self._batches.num_in_order >= self.config.batch_groups + self._num_spare:
-            return True
+        num_drawn = self._num_ended_since_batch + self._batches.num_in_order
         is_all = not (self._batches.num_unresolved or self._intake.num_waiting or self._intake.num_held_back)
-        return self._is_closed and is_all and self._batches.num_ready > 0
+        is_last = self._is_closed and is_all and self._batches.num_ready > 0
+        is_spent = num_drawn >= self.config.batch_groups + self._num_spare
+        return (is_spent or is_last) and self._batches.rest_is_in_time(self._version)
 
     def _settle_overdue(self, now_s: float) -> None:
         """The next step has another number: say what becomes of groups that are too old for it."""
@@ -519,6 +521,7 @@ class Scheduler:
         self._at(now_s)
         assert self._engine_version <= version <= self._made
         self._engine_version, self._told_to_load, self._moved_s = version, False, now_s
+        self._capacity = self._find_capacity()
 
     # What is shown and kept
 
@@ -557,6 +560,7 @@ class Scheduler:
     def _restore(self, state: Mapping[str, Any]) -> None:
         for name in _NUMBERS:
             setattr(self, f"_{name}", -math.inf if state[name] is None else state[name])
+        self._capacity = self._find_capacity()
         value, at_s = state["limit"]
         self._limit = concurrency.Limit(value, -math.inf if at_s is None else at_s)
         self._intake.restore(state["intake"])
@@ -584,10 +588,6 @@ class Scheduler:
     def _at(self, now_s: float) -> None:
         assert now_s >= self._now_s, f"time went back from {self._now_s} to {now_s}"
         self._now_s = now_s
-
-    @property
-    def _num_spare(self) -> int:
-        return round(self.config.batch_groups * (self.config.max_draws_factor - 1))
 
     def _account(self, domain: str) -> Account:
         return self._intake.account(domain)
