@@ -7,8 +7,10 @@ Decisions: SQLite alone, in memory, inside the sandbox, behind an authoriser (`s
 `is_ordered`; columns are compared in order whatever their names, or with `by_name` by name in any order; numbers by
 value with a tolerance (`3` is `3.0`, `'3'` is not), NULL equals NULL. Score 1 if all databases agree, else 0.
 A changed database on which gold fails, or gives rows that depend on the order in which rows are stored (a tie under
-LIMIT, say), is dropped. Gold that fails on the given database makes the task unscorable. With `may_write` the reply
-is a script, and what the `observe` queries give after it is compared.
+LIMIT, say), is dropped; where only the order of gold's rows does (a tie under ORDER BY), order does not count. With
+`is_ordered` the given database is asked once more with its rows stored backwards, unless gold then says otherwise.
+Gold that fails on the given database makes the task unscorable. With `may_write` the reply is a script, and what the
+`observe` queries give after it is compared.
 Covered: tables from a script or CSV. Not covered: other dialects; what ties tables together, in changed databases
 (foreign keys are not enforced, so that joins may find less).
 """
@@ -17,7 +19,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from burnish.core.types import Json, Verdict
@@ -31,6 +33,11 @@ LONGEST_QUERY = 100_000
 NUM_ORDERS = 3
 """In how many orders the rows of a changed database are stored, to see whether gold depends on it."""
 FENCED = re.compile(r"```[ \t]*+\w*+[ \t]*+\n(.*?)(?:^[ \t]*+```|\Z)", re.DOTALL | re.MULTILINE)
+
+Database = tuple[int, int]
+"""A seed, 0 for the given rows, and the order in which rows are stored, 0 for theirs."""
+GIVEN: Database = (0, 0)
+BACKWARDS: Database = (0, 1)
 
 
 class BadGold(Exception):
@@ -63,9 +70,11 @@ class SqlTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldRows:
-    """What gold gives on each database, by seed; 0 is the given one."""
+    """What gold gives on each database."""
 
-    tables: Mapping[int, Json]
+    tables: Mapping[Database, Json]
+    bags: frozenset[Database] = frozenset()
+    """Databases on which the order of gold's rows is chance, since rows tie; they are compared without it."""
 
 
 async def verify(task: SqlTask, query: str, box: Box, gold: GoldRows | None = None) -> Verdict:
@@ -77,39 +86,47 @@ async def verify(task: SqlTask, query: str, box: Box, gold: GoldRows | None = No
     except BadGold as error:
         return Verdict.unscorable(str(error))
     try:
-        answers = await _run(task, query, [(seed, 0) for seed in gold.tables], box)
+        answers = await _run(task, query, list(gold.tables), box)
     except Tampered as error:
         return nothing(f"tampered: {error}")
-    wrong = {seed: _complaint(answers[seed, 0], rows, task) for seed, rows in gold.tables.items()}
-    changed = [not note for seed, note in wrong.items() if seed]
+    as_bag = replace(task, is_ordered=False)
+    wrong = {
+        database: _complaint(answers[database], rows, as_bag if database in gold.bags else task)
+        for database, rows in gold.tables.items()
+    }
+    changed = [not note for (seed, _), note in wrong.items() if seed]
     parts = {
         "ran": float(not any(answer is None or answer.error for answer in answers.values())),
-        "on_given": float(not wrong[0]),
+        "on_given": float(not wrong[GIVEN]),
         "on_changed": sum(changed) / len(changed) if changed else 0.0,
         "num_changed": float(len(changed)),
-        "special_cased": float(not wrong[0] and not all(changed)),
+        "special_cased": float(not wrong[GIVEN] and not all(changed)),
     }
-    notes = [f"{'the given' if not seed else 'a changed'} database: {note}" for seed, note in wrong.items() if note]
+    notes = [f"{'a changed' if seed else 'the given'} database: {note}" for (seed, _), note in wrong.items() if note]
     return Verdict.scored(float(not notes), parts, "; ".join(notes[:2]) or f"right on {len(wrong)} databases")
 
 
 async def gold_rows(task: SqlTask, box: Box) -> GoldRows:
     """Run gold; `BadGold` if it fails on the given database."""
     seeds = [task.seed * 1000 + number for number in range(1, task.num_changed + 1)]
-    databases = [(0, 0), *((seed, order) for seed in seeds for order in range(NUM_ORDERS))]
+    databases = [GIVEN, BACKWARDS, *((seed, order) for seed in seeds for order in range(NUM_ORDERS))]
     try:
         answers = await _run(task, task.gold, databases, box)
     except Tampered as error:
         raise BadGold(f"sql: the worker broke off on the gold query: {error}") from None
-    given = answers[0, 0]
+    given, backwards = answers[GIVEN], answers[BACKWARDS]
     if given is None or given.error:
         raise BadGold(f"sql: the gold query fails on its own database: {given.error if given else 'no answer'}")
-    tables = {0: given.value}
+    tables, bags, as_bag = {GIVEN: given.value}, set[Database](), replace(task, is_ordered=False)
+    if task.is_ordered and backwards and not _complaint(backwards, given.value, task):
+        tables[BACKWARDS] = given.value
     for seed in seeds:
         one, *others = (answers[seed, order] for order in range(NUM_ORDERS))
-        if one and not one.error and not any(_complaint(other, one.value, task) for other in others):
-            tables[seed] = one.value
-    return GoldRows(tables=tables)
+        if one and not one.error and not any(_complaint(other, one.value, as_bag) for other in others):
+            tables[seed, 0] = one.value
+            if any(_complaint(other, one.value, task) for other in others):
+                bags.add((seed, 0))
+    return GoldRows(tables=tables, bags=frozenset(bags))
 
 
 def find_query(reply: str) -> str:
@@ -126,9 +143,7 @@ def nothing(evidence: str) -> Verdict:
     return Verdict.scored(0.0, parts, evidence)
 
 
-async def _run(
-    task: SqlTask, query: str, databases: Sequence[tuple[int, int]], box: Box
-) -> Mapping[tuple[int, int], Answer | None]:
+async def _run(task: SqlTask, query: str, databases: Sequence[Database], box: Box) -> Mapping[Database, Answer | None]:
     """One job over all databases; what each came to."""
     ids = {secrets.token_hex(8): database for database in databases}
     work = {
