@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from torch import Tensor
 
-from burnish.core.errors import ConfigError, InvariantError
+from burnish.core.errors import ConfigError, InvariantError, RunFolderError
 from burnish.core.flight import Recorder
 from burnish.core.ledger import Ledger
 from burnish.core.metrics import MetricsLog
@@ -52,7 +52,7 @@ from burnish.runtime.local import Background
 from burnish.stages import training
 from burnish.stages.check import StagePlugin, open_stages
 from burnish.stages.rl_config import Config
-from burnish.stages.rl_stream import Trainer, Versions, origin_of
+from burnish.stages.rl_trainer import Trainer, Versions, origin_of
 from burnish.stages.rl_update import Plan, make_plan
 from burnish.stages.session import Session, make_policy, open_chat, set_threads
 
@@ -83,6 +83,8 @@ class Repeated:
 
 def replay(run: Path) -> list[Repeated]:
     """Repeat each asynchronous stage of a run; `ConfigError` if there is none, `Parted` where it goes another way."""
+    if not (run / "ledger.sqlite").exists():
+        raise RunFolderError(f"no run in {str(run)!r}; give a run folder, for example runs/quickstart")
     recipe = kept_recipe(run)
     stages = open_stages(recipe)
     with _session(recipe, run) as session:

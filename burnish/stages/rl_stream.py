@@ -19,9 +19,7 @@ Not covered: engines in other processes; several learner ranks.
 """
 
 import time
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import count
 
 from burnish.core.errors import ConfigError, InvariantError
@@ -29,8 +27,6 @@ from burnish.core.ledger import PENDING
 from burnish.core.types import Trajectory
 from burnish.engine.local import LocalEngine
 from burnish.engine.types import LiveEngine
-from burnish.rollout.collect import StepRollouts
-from burnish.rollout.groups import Group
 from burnish.rollout.scheduler import Scheduler
 from burnish.rollout.scheduler_types import BatchPlan, Decision, Load, Prompt, Ticket
 from burnish.rollout.stream import Origin, Stream
@@ -50,54 +46,13 @@ from burnish.rollout.stream_log import (
     to_json,
 )
 from burnish.rollout.stream_verdicts import BackgroundVerdicts, Verdicts
-from burnish.stages.flight import flight_record
 from burnish.stages.rl_config import Config
-from burnish.stages.rl_staleness import staleness_metrics
-from burnish.stages.rl_update import Plan, log_step, train
+from burnish.stages.rl_trainer import Trainer, Versions, number_of
+from burnish.stages.rl_update import Plan
 from burnish.stages.session import Session
 
 _PATIENCE_S = 60.0
 _LET_GO_IN_A_ROW = 1000
-
-
-class Versions:
-    """Which version of the weights each step begins from."""
-
-    def __init__(self, moments: Iterable[Moment] = ()) -> None:
-        events = [event for moment in moments for event in moment.events]
-        self._at = [event.version for event in events if isinstance(event, Trained)]
-
-    @property
-    def num_begun(self) -> int:
-        """How many steps have begun, the next one among them."""
-        return len(self._at)
-
-    def begin(self, step: int, version: int) -> None:
-        """A step begins from these weights; `InvariantError` if they are others than when it first began."""
-        if step == len(self._at):
-            self._at.append(version)
-        elif self._at[step] != version:
-            raise InvariantError(
-                f"step {step} began from version {self._at[step]} of the weights and would now begin from {version}: "
-                "the checkpoint and the ledger are not of one run; start again under another name"
-            )
-
-    def step_of(self, version: int) -> int:
-        """The last step that begins from weights no newer than these."""
-        return bisect_right(self._at, version) - 1
-
-    def largest_lag(self, step: int, max_staleness: int) -> int:
-        """How many versions a token may lag in a step."""
-        return self._at[step] - self._at[max(0, step - max_staleness)]
-
-
-def origin_of(session: Session, config: Config, plan: Plan) -> Origin:
-    """Where the stage's groups come from: the same draws as in the synchronous loop."""
-    collector = plan.collector
-    return Origin(
-        mixture=collector.mixture, stage=session.position, seed=collector.seed, group_size=config.group_size,
-        params=collector.params,
-    )  # fmt: skip
 
 
 def asynchronous_steps(
@@ -132,51 +87,6 @@ def asynchronous_steps(
         background.stop()
 
 
-class Trainer:
-    """Makes a step's update from what the ledger has of it."""
-
-    def __init__(self, session: Session, config: Config, plan: Plan, versions: Versions) -> None:
-        self.session, self.config, self.plan, self.versions = session, config, plan, versions
-        self.origin = origin_of(session, config, plan)
-        self._why: dict[str, str] = {}
-
-    def note_end(self, ended: Ended) -> None:
-        """Remember why a group was let go, for the metrics of its step."""
-        self._why[self.origin.group_id(ended.number)] = ended.why
-
-    def train(self, step: int, chosen: Sequence[Chosen], idle_s: float = 0.0) -> dict[str, float]:
-        """Update on these groups, and write the step's metrics."""
-        ledger, stage = self.session.ledger, self.session.position
-        kept = [self._group(self.origin.group_id(number), set(members)) for number, members in chosen]
-        dropped = [self._group(group_id) for group_id in ledger.dropped_in(stage, step)]
-        started = time.monotonic()
-        rollouts = StepRollouts(kept, [group for group in dropped if group.members])
-        whys = Counter(self._why.get(group_id, "unknown") for group_id in ledger.dropped_in(stage, step))
-        trained = self.update(step, rollouts) | {f"dropped/{why}": count for why, count in sorted(whys.items())}
-        trained["num_groups_without_signal"] = whys["no_signal"]
-        if not rollouts.members:  # all prompts were let go before they began
-            return {}
-        timing = {"train_s": time.monotonic() - started, "idle_s": idle_s}
-        return log_step(self.session, step, rollouts, trained, timing)
-
-    def update(self, step: int, rollouts: StepRollouts) -> dict[str, float]:
-        """Make a step's update."""
-        bound, trained = self.config.max_staleness, dict[str, float]()
-        if rollouts.kept:
-            max_lag = self.versions.largest_lag(step, bound)
-            with flight_record(self.session, step, rollouts.members):
-                trained = train(self.session, self.config, self.plan, step, rollouts.kept, max_lag=max_lag)
-            trained |= staleness_metrics(rollouts.kept, step, bound, self.versions.step_of)
-        self.versions.begin(step + 1, self.session.policy.version)
-        return trained
-
-    def _group(self, group_id: str, members: set[int] | None = None) -> Group:
-        kept = [rollout for rollout in self.session.ledger.rollouts(group_id) if rollout.verdict is not None]
-        source = self.origin.mixture.draw(_number(group_id)).source
-        chosen = tuple(rollout for rollout in kept if members is None or rollout.member in members)
-        return Group(group_id, source.entry.report_name, chosen)
-
-
 class _Loop:
     """See the module's docstring. `step` is the next to be made."""
 
@@ -190,7 +100,7 @@ class _Loop:
         tick = moments[-1].tick if moments else 0
         self._stream = Stream(engine, session.means.chat, trainer.origin, tick=tick)
         self._scheduler = Scheduler(trainer.config.scheduler_config(), first_version=self.step)
-        issued = {_number(group_id) for group_id in self._ledger.issued(session.position)}
+        issued = {number_of(group_id) for group_id in self._ledger.issued(session.position)}
         self._numbers: Iterator[int] = (number for number in count() if number not in issued)
         self._recorded: dict[tuple[int, int], Trajectory] = {}
         self._held: BatchPlan | None = None
@@ -205,9 +115,9 @@ class _Loop:
         """Go on with the groups that an earlier process had begun."""
         for group_id in group_ids:
             members = self._ledger.rollouts(group_id)
-            self._stream.adopt(_number(group_id), members)
-            self._recorded |= {(_number(group_id), member.member): member for member in members}
-        self._scheduler.offer([self._prompt(_number(group_id)) for group_id in group_ids], self._clock())
+            self._stream.adopt(number_of(group_id), members)
+            self._recorded |= {(number_of(group_id), member.member): member for member in members}
+        self._scheduler.offer([self._prompt(number_of(group_id)) for group_id in group_ids], self._clock())
 
     def next_step(self) -> dict[str, float]:
         """Sample and judge until a batch is ready, and train on it."""
@@ -264,7 +174,7 @@ class _Loop:
         for notice in decision.notices:
             self._session.console.print(notice, style="yellow", markup=False)
         cut = [_key(ticket) for ticket in decision.cut]
-        ended = [Ended(_number(group.group_id), group.why) for group in decision.ended]
+        ended = [Ended(number_of(group.group_id), group.why) for group in decision.ended]
         started = [_key(start.ticket) for start in decision.start]
         begun = [key for key in started if (key.number, key.member) not in self._recorded]
         assert not decision.pause, "nothing that the stage's options can say pauses a sample"
@@ -360,7 +270,7 @@ class _Loop:
     def _train(self) -> dict[str, float]:
         """The update that is due."""
         assert self._held is not None
-        chosen = tuple(Chosen(_number(group.group_id), group.members) for group in self._held.groups)
+        chosen = tuple(Chosen(number_of(group.group_id), group.members) for group in self._held.groups)
         is_last = self.step + 1 == self._trainer.config.num_steps
         left = [n for n in self._stream.pending if is_last and n not in {group.number for group in chosen}]
         id_of = self._trainer.origin.group_id
@@ -385,12 +295,8 @@ class _Loop:
             self._ledger.append_events(self._session.position, self._stream.tick, to_json(events))
 
 
-def _number(group_id: str) -> int:
-    return int(group_id.split("/")[1])
-
-
 def _key(ticket: Ticket) -> Key:
-    return Key(_number(ticket.group_id), ticket.member, ticket.attempt)
+    return Key(number_of(ticket.group_id), ticket.member, ticket.attempt)
 
 
 def _ticket(origin: Origin, key: Key) -> Ticket:

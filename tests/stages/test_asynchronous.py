@@ -1,23 +1,26 @@
 """The asynchronous loop: the bound on staleness, what trains, every prompt once whenever the process ends, replay."""
 
 import itertools
+import shutil
 import sqlite3
 from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
 import pytest
+from typer.testing import CliRunner
 
+from burnish.cli import app
 from burnish.core import metrics
 from burnish.core.config import validate
-from burnish.core.errors import ConfigError, InvariantError
+from burnish.core.errors import ConfigError, InvariantError, RunFolderError
 from burnish.core.ledger import Ledger
 from burnish.core.recipe import read_recipe
 from burnish.core.types import Verdict
 from burnish.rollout.stream_log import Began, Cut, Ended, Event, Interrupted, Key, Moment, Sampled, Trained, from_ledger
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_replay import Parted, replay
-from burnish.stages.rl_stream import Versions
+from burnish.stages.rl_trainer import Versions
 from burnish.stages.runner import run_recipe
 from tests.stages.streams import ScriptedVerdicts, by_reply, recipe, session_of, train
 
@@ -149,6 +152,19 @@ def test_a_repetition_says_where_it_parts(tmp_path: Path) -> None:
         db.execute("""UPDATE events SET payload = replace(payload, '"s",1,2,0', '"s",1,2,5')""")
     with pytest.raises(Parted, match="group 0/0000001, member 2"):
         replay(tmp_path / "stream")
+
+
+def test_other_weights_are_told_and_end_with_1(tmp_path: Path) -> None:
+    run(tmp_path, ScriptedVerdicts(1), num_steps=1)
+    checkpoints = tmp_path / "stream" / "checkpoints"
+    shutil.copy(checkpoints / "base" / "masters.safetensors", checkpoints / "0-rl" / "masters.safetensors")
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "stream")])
+    assert (result.exit_code, "the weights DIFFER" in result.output) == (1, True)
+
+
+def test_a_folder_without_a_run_cannot_be_repeated(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="no run in"):
+        replay(tmp_path)
 
 
 def test_a_step_that_begins_from_other_weights_than_it_did_is_refused() -> None:
