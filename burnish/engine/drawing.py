@@ -31,7 +31,7 @@ class Drawn(NamedTuple):
 def draw_rows(steps: Steps, hidden_N_D: Tensor, rows: Sequence[Row]) -> list[Drawn | DeadEnd]:
     """Draw a token for each row from its hidden state; shapers are told of it."""
     drawn: dict[int, Drawn | DeadEnd] = {}
-    plain = [index for index, row in enumerate(rows) if _is_plain(row)]
+    plain = [index for index, row in enumerate(rows) if row.is_plain]
     if plain:
         drawn.update(zip(plain, _draw_plain(steps, _pick(hidden_N_D, plain), [rows[i] for i in plain]), strict=True))
     shaped = [index for index in range(len(rows)) if index not in drawn]
@@ -49,11 +49,6 @@ def logprobs_of(steps: Steps, hidden_T_D: Tensor, token_ids: Sequence[int]) -> l
         targets_C = torch.tensor(token_ids[start : start + _CHUNK], device=logits_C_V.device)
         logprobs += logits_C_V.log_softmax(-1).gather(-1, targets_C[:, None])[:, 0].tolist()
     return logprobs
-
-
-def _is_plain(row: Row) -> bool:
-    params = row.group.request.params
-    return row.shaper is None and not params.top_logprobs and (params.is_trainable or params.temperature == 0)
 
 
 def _pick(hidden_N_D: Tensor, indices: Sequence[int]) -> Tensor:

@@ -23,6 +23,7 @@ class Prefixes:
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[int, ...]] = {}
+        self._sequences: set[tuple[int, ...]] = set()
         self._holders: dict[int, dict[int, None]] = {}
 
     def __len__(self) -> int:
@@ -31,8 +32,16 @@ class Prefixes:
     def add(self, branch: int, token_ids: Sequence[int]) -> None:
         """Keep a branch."""
         self._held[branch] = tuple(token_ids)
+        self._sequences.add(self._held[branch])
         for key in _keys(self._held[branch]):
             self._holders.setdefault(key, {})[branch] = None
+
+    def adds(self, token_ids: Sequence[int]) -> bool:
+        """Whether more would be found if these were kept: they are long enough, and not kept or found already."""
+        if len(token_ids) < _STRIDE or tuple(token_ids) in self._sequences:
+            return False
+        found = self.longest(token_ids)
+        return found is None or found.length < len(token_ids)
 
     def longest(self, token_ids: Sequence[int]) -> Prefix | None:
         """Find the branch with which a sequence has most in common, and note that it was of use."""
@@ -51,7 +60,9 @@ class Prefixes:
         if not self._held:
             return None
         branch = next(iter(self._held))
-        for key in _keys(self._held.pop(branch)):
+        sequence = self._held.pop(branch)
+        self._sequences.discard(sequence)
+        for key in _keys(sequence):
             del self._holders[key][branch]
             if not self._holders[key]:
                 del self._holders[key]

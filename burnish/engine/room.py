@@ -56,11 +56,13 @@ class Room:
         lane.branch, lane.num_fed = None, 0
 
     def keep(self, lane: Lane, epoch: int) -> None:
-        """Close a lane, but keep its branch to begin from, if all of it is of the weights as they are."""
-        if lane.branch is None or lane.epoch != epoch:
+        """Close a lane, but keep its branch to begin from: if it is of use, and of the weights as they are."""
+        kept = self._kept.setdefault(lane.adapter, Prefixes())
+        token_ids = lane.token_ids[: lane.num_fed]
+        if lane.branch is None or lane.epoch != epoch or not kept.adds(token_ids):
             self.close(lane)
             return
-        self._kept.setdefault(lane.adapter, Prefixes()).add(lane.branch, lane.token_ids[: lane.num_fed])
+        kept.add(lane.branch, token_ids)
         lane.branch, lane.num_fed = None, 0
 
     def forget(self) -> None:

@@ -67,6 +67,8 @@ class Row:
     lane: Lane
     shaper: Shaper | None
     generator: torch.Generator
+    is_plain: bool
+    """Only the temperature matters: a decode path draws it."""
     uniforms: list[float] = field(default_factory=list[float])
     logprobs: list[float] = field(default_factory=list[float])
     versions: list[int] = field(default_factory=list[int])
@@ -103,7 +105,9 @@ def new_row(group: Group, shaper: Shaper | None) -> Row:
         age=(group.number, sample), token_ids=[*prompt.token_ids], num_given=prompt.num_given, adapter=prompt.adapter
     )
     generator = torch.Generator().manual_seed(derive(group.request.seed, sample))
-    return Row(group=group, sample=sample, lane=lane, shaper=shaper, generator=generator)
+    params = group.request.params
+    is_plain = shaper is None and not params.top_logprobs and (params.is_trainable or params.temperature == 0)
+    return Row(group=group, sample=sample, lane=lane, shaper=shaper, generator=generator, is_plain=is_plain)
 
 
 def stop_reason(row: Row, chat: Chat) -> StopReason | None:
@@ -133,7 +137,14 @@ def completion(row: Row, chat: Chat, reason: StopReason) -> Completion:
 
 
 def _ends_with_stop(row: Row, chat: Chat) -> bool:
-    """Whether the last token completed a stop string: only as many tokens as one can span are decoded."""
-    span = max(len(stop.encode()) for stop in row.group.request.params.stop) + 4
-    tail = chat.decode(row.token_ids[-span:])
-    return any(stop in tail for stop in row.group.request.params.stop)
+    """Whether the last token completed a stop string.
+
+    Only as many tokens as one can span are decoded; all of them where that finds one, since a tail that begins within
+    a character reads otherwise than the text.
+    """
+    stops = row.group.request.params.stop
+    tail = chat.decode(row.token_ids[-max(len(stop.encode()) for stop in stops) - 4 :])
+    if not any(stop in tail for stop in stops):
+        return False
+    text = chat.decode(row.token_ids)
+    return any(stop in text for stop in stops)

@@ -54,7 +54,8 @@ def draw(logits_B_V: Tensor, params: SamplingParams, uniforms_B: Tensor) -> Draw
 def top(logits_B_V: Tensor, params: SamplingParams) -> Top:
     """Name the `params.top_logprobs` most probable tokens of the distribution that `draw` draws from."""
     if params.temperature == 0:
-        logprobs_B_N, token_ids_B_N = torch.log_softmax(logits_B_V, dim=-1).topk(params.top_logprobs)
+        logprobs_B_V = torch.log_softmax(logits_B_V, dim=-1)
+        logprobs_B_N, token_ids_B_N = logprobs_B_V.topk(min(params.top_logprobs, logits_B_V.shape[-1]))
         return Top(token_ids_B_N, logprobs_B_N)
     weights_B_C, ids_B_C = _candidates(logits_B_V, params)
     weights_B_N, index_B_N = weights_B_C.topk(min(params.top_logprobs, weights_B_C.shape[-1]))

@@ -184,3 +184,10 @@ def test_top_agrees_with_what_was_drawn():
     for row in range(5):
         said = dict(zip(found.token_ids_B_N[row].tolist(), found.logprobs_B_N[row].tolist(), strict=True))
         assert said[drawn.token_ids_B[row].item()] == pytest.approx(drawn.logprobs_B[row].item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_more_of_the_most_probable_tokens_than_there_are_is_all_of_them(temperature):
+    logits_B_V = torch.tensor([[0.0, 1.0, 2.0]])
+    found = top(logits_B_V, SamplingParams(temperature=temperature, top_logprobs=5))
+    assert found.token_ids_B_N.tolist() == [[2, 1, 0]]

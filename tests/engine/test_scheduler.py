@@ -1,14 +1,18 @@
 """The scheduler over a decode path without a model: what is fed, when, and that nothing is lost."""
 
 import math
+from dataclasses import replace
+from random import Random
 
 import pytest
 import torch
 
 from burnish.core.types import Completion
+from burnish.engine.rows import Row, completion, new_group, new_row, stop_reason
 from burnish.engine.scheduler import Limits, Scheduler
 from burnish.engine.shaping import DeadEnd, Shaper
 from burnish.engine.types import Event, Failed, Finished, Request, Sampled, SamplingParams
+from burnish.models.tiny import tiny_tokenizer
 from tests.fakes import ScriptedSteps, tiny_chat
 
 CHAT = tiny_chat()
@@ -224,6 +228,90 @@ def test_log_probabilities_of_a_prompt_are_of_each_token_but_the_first(step_toke
     assert done[0, 0].prompt_logprobs == ()
     assert done[1, 0].prompt_logprobs == pytest.approx([-math.log(398)] * 59 + [-math.log(2)] * 70)
     assert done[1, 0].token_ids == done[0, 0].token_ids
+
+
+def _crowd(random: Random, number: int) -> Request:
+    """One of a few prompts, so that many begin alike; all fit into 90 tokens alone."""
+    length = random.choice([1, 17, 33, 40])
+    options = {"num_samples": random.choice([1, 2, 5]), "max_new_tokens": random.randint(1, 40)}
+    return _request(length, seed=number % 3, prompt_logprobs=random.random() < 0.2, **options)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("exact", [False, True])
+def test_nothing_is_lost_or_told_twice_whatever_is_submitted_cancelled_and_updated(seed: int, exact: bool):
+    """Room for 90 tokens, so that lanes give way all the time; each completion is what the request gives alone."""
+    random, versions, steps = Random(seed), [0], ScriptedSteps(capacity=90)
+    scheduler = _scheduler(steps, Limits(4, 64), exact, version=lambda: versions[-1])
+    live: dict[int, Request] = {}
+    told: dict[tuple[int, int], list[Event]] = {}
+    cancelled: set[int] = set()
+    while len(live) < 25 or not scheduler.is_idle:
+        if len(live) < 25 and random.random() < 0.4:
+            request = _crowd(random, len(live))
+            live[scheduler.submit(request, keeps_samples=random.random() < 0.5)] = request
+        if live and random.random() < 0.03:
+            cancelled.add(number := random.choice(list(live)))
+            scheduler.cancel(number)
+        if random.random() < 0.02:
+            versions.append(versions[-1] + 1)
+        for event in scheduler.step():
+            assert event.request not in cancelled
+            told.setdefault(event[:2], []).append(event)
+    assert scheduler.counts["preempted"] > 0
+    for number, request in live.items():
+        alone = _completions(_scheduler(ScriptedSteps()), [request])
+        for sample in range(request.num_samples) if number not in cancelled else ():
+            *tokens, finished = told[number, sample]
+            assert tuple(event.token_id for event in tokens) == finished.completion.token_ids
+            assert replace(finished.completion, versions=alone[0, sample].versions) == alone[0, sample]
+            assert list(finished.completion.versions) == sorted(finished.completion.versions)
+    scheduler.forget()
+    assert steps.num_branches == 0
+
+
+def test_what_is_asked_again_and_again_is_kept_once_and_what_is_short_not_at_all():
+    steps = ScriptedSteps()
+    scheduler = _scheduler(steps)
+    for _ in range(5):
+        for length in (3, 32, 50):
+            scheduler.submit(_request(length, max_new_tokens=2), keeps_samples=True)
+        _run(scheduler)
+    assert steps.num_branches == 4
+
+
+def _note(row: Row, token_id: int) -> None:
+    """As if it had been drawn."""
+    row.lane.token_ids.append(token_id)
+    row.logprobs.append(-1.0)
+    row.versions.append(0)
+
+
+def _byte_ids(text: str) -> list[int]:
+    """A token a byte."""
+    return tiny_tokenizer().encode(text)
+
+
+def test_a_stop_string_is_looked_for_in_the_text_and_not_in_a_tail_that_begins_within_a_character():
+    """A tail of 8 bytes that begins with the euro sign's last byte reads as if a replacement character were there."""
+    request = _request(1, params=SamplingParams(stop=("\ufffda",), max_new_tokens=99))
+    row = new_row(new_group(1, request, keeps_samples=False), None)
+    reasons = []
+    for token_id in [*_byte_ids("€abcdefgh"), *_byte_ids("ÿ")[:1], *_byte_ids("a")]:
+        _note(row, token_id)
+        reasons.append(stop_reason(row, CHAT))
+    assert reasons == [None] * 12 + ["stop_string"]
+    assert completion(row, CHAT, "stop_string").text == "€abcdefgh"
+
+
+def test_a_stop_string_of_several_bytes_ends_a_sample_with_its_last_byte():
+    request = _request(1, params=SamplingParams(stop=("\n\né",), max_new_tokens=99))
+    row = new_row(new_group(1, request, keeps_samples=False), None)
+    for token_id in _byte_ids("né né\n\né"):
+        assert not row.token_ids or stop_reason(row, CHAT) is None
+        _note(row, token_id)
+    assert stop_reason(row, CHAT) == "stop_string"
+    assert completion(row, CHAT, "stop_string").text == "né né"
 
 
 class _Ends(Shaper):
