@@ -15,7 +15,8 @@ Past its time, or its output, a command gets SIGINT, then its process group is k
 seconds; if it is bash itself that does not come back, a new bash is started in the old folder, or in `/work` if that
 has gone. A signal that meets bash between two commands makes it drop the line that it reads. So it is asked for its
 report again, and after a signal or a key the next command waits until bash has answered once more, which it does only
-after all that was sent before.
+after all that was sent before. Bash 5.2 itself loses its reports if a signal meets it as it opens them again after a
+command, a window of microseconds; then too another takes over, and the reply says so (`has_new_shell`).
 
 Covered: what is typed, job control, terminal size, paging. Not covered: full-screen programs (they run, and
 their escape codes are what comes out).
@@ -121,7 +122,7 @@ class LocalShell:
             await self._orders.give(SETUP.encode(), STARTING_S)
             has_met = await self._meet(STARTING_S)  # before that, a signal would end bash itself
             if not has_met or self._reports.take() is None:
-                self._terminal.take_rest()
+                self._terminal.take_until(MARK % self._word)
                 said = bytes(self._terminal.output[:LONGEST_ERROR]).decode(errors="replace").strip()
                 raise SandboxError(f"sandbox: a shell in {cwd!r} did not start: {said or 'it said nothing'}")
         except BaseException:
@@ -223,7 +224,7 @@ class LocalShell:
             return await self._replace(stopped)
         ended = self._reports.take()
         if ended is None:
-            return await self._end()
+            return await self._end(stopped or ("interrupted" if self._has_keys else None))
         self._terminal.take_until(MARK % self._word)
         self._last_code, self._cwd = ended
         is_interrupted = self._was_interrupted and self._last_code == 130
@@ -253,18 +254,25 @@ class LocalShell:
         output[:] = kept
         return has_met
 
-    async def _end(self) -> Reply:
-        """Bash itself has ended, with the code that it was told to end with; or it closed its reports, and must end."""
-        self._word = b""
+    async def _end(self, disturbed: ReplyEnding | None) -> Reply:
+        """Bash itself has ended, with the code that it was told to end with; or it closed its reports, and must end.
+
+        A signal may cost a bash that lives its reports, as it opens them again after a command: another takes over.
+        """
         ended = asyncio.ensure_future(self._link.answer(self.number))
         try:
-            if not (await asyncio.wait({ended}, timeout=ENDING_S))[0]:
+            patience_s = ENDING_S if disturbed is None else self._patience_s
+            lives_on = not (await asyncio.wait({ended}, timeout=patience_s))[0]
+            if lives_on:
                 await self._link.ask("kill", task=self.number)
             code = (await ended).said["code"]
         finally:
             ended.cancel()
+        self._terminal.take_until(MARK % self._word)
+        if disturbed is not None and lives_on:
+            return await self._renew(disturbed, None)
+        self._word = b""
         self._has_ended = True
-        self._terminal.take_rest()
         await self.close()
         return self._reply("shell_ended", code if code >= 0 else None)
 
@@ -305,11 +313,15 @@ class LocalShell:
         return False
 
     async def _replace(self, ending: ReplyEnding, code: int | None = None) -> Reply:
-        """Kill bash, which does not answer, and start another in the old folder."""
-        number, output = self.number, self._terminal.output[: self._cap_bytes]
+        """Kill bash, which does not answer, and start another."""
+        await self._link.ask("kill", task=self.number)
+        await self._link.answer(self.number)
+        return await self._renew(ending, code)
+
+    async def _renew(self, ending: ReplyEnding, code: int | None) -> Reply:
+        """Start another bash in the folder of the one that is gone."""
+        output = self._terminal.output[: self._cap_bytes]
         self._let_go()
-        await self._link.ask("kill", task=number)
-        await self._link.answer(number)
         try:
             await self.start(self._cwd)
         except SandboxError:  # its folder may have gone, or lie too deep to be named

@@ -69,12 +69,6 @@ class Terminal:
                 break
         del self.output[self._cap_bytes :]
 
-    def take_rest(self) -> None:
-        """Read all that there is."""
-        num_chunks = 0
-        while self._read() and num_chunks < MAX_CHUNKS:
-            num_chunks += 1
-
     def interrupt(self) -> None:
         """Send what Ctrl-C stands for to the group that has the terminal; it is sent when this returns."""
         with suppress(OSError):  # nobody has the terminal any more

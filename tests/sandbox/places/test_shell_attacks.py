@@ -29,7 +29,7 @@ def shell(do, place):
 
 @pytest.fixture
 def send(do, shell) -> Callable[..., Reply]:
-    return lambda command, timeout_s=60.0: do(shell.send(command, timeout_s))
+    return lambda command, timeout_s=60.0, **rest: do(shell.send(command, timeout_s, **rest))
 
 
 @pytest.mark.parametrize("start", [b"\x1bP", b"\x1b]", b"\x1b[", b"\x1b[0;", b"\x1b ", b"\x1b^"])
@@ -165,6 +165,14 @@ def test_a_time_that_is_none_is_refused(send, timeout_s):
     with pytest.raises(SandboxError, match="bad limit wall_s"):
         send("echo", timeout_s)
     assert send("echo on").output == "on\n"
+
+
+def test_a_bash_that_loses_its_reports_under_keys_is_replaced(do, shell, send):
+    closes_all = 'for i in {3..255}; do eval "exec $i>&-"; done 2>/dev/null'
+    send(f"cd /tmp; echo said; sleep .5; {closes_all}; sleep 60", 0.1, keeps_running=True)
+    reply = do(shell.type("x"))
+    assert (reply.ending, reply.has_new_shell) == ("interrupted", True)
+    assert send("pwd").output == "/work\n"  # the last folder that bash has reported
 
 
 def test_a_shell_that_is_closed_while_a_command_runs_says_so_at_once(do, place):
