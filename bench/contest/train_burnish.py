@@ -29,8 +29,10 @@ def open_policy(model: PreTrainedModel, trains: str) -> Policy:
     return Policy(model, trainable(model), max_pack_tokens=PACK_TOKENS)
 
 
-def rows_with_advantages(samples: Sequence[Sample]) -> list[Row]:
-    """Rows as the learner takes them; advantages are those of groups of neighbours."""
+def rows_for(workload: Workload, samples: Sequence[Sample]) -> list[Row]:
+    """Rows as the learner takes them; `grpo` has advantages, of groups of neighbours."""
+    if workload == "sft":
+        return [_row(sample, 0.0) for sample in samples]
     rows: list[Row] = []
     for start in range(0, len(samples), GROUP):
         group = samples[start : start + GROUP]
@@ -58,7 +60,7 @@ def main(shape: dict[str, Any]) -> None:
     if shape["checkpointing"]:
         checkpoint_activations(model)
     policy = open_policy(model, shape["trains"])
-    rows = rows_with_advantages(samples)
+    rows = rows_for(shape["workload"], samples)
     update(policy, shape["workload"], rows[:2])
     watch = Stopwatch()
     watch.time("update", lambda: update(policy, shape["workload"], rows))
