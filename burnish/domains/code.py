@@ -5,7 +5,7 @@ The inputs that judge it are hidden: eight that the task lists (the empty one am
 eight perturbed ones, like those and listed nowhere.
 
 **Action**: one reply. The first fenced code block counts if there is one, else the first run of lines
-that look like a function; text around it is ignored.
+that look like a function; text around it, and thinking before it, is ignored.
 
 **Reward**: the share of calls that return the expected value, types compared exactly (a tuple comes out as a
 list); of the listed and of the perturbed calls, whichever share is smaller. Right on all listed inputs and wrong on a
@@ -39,6 +39,7 @@ from burnish.domains.code_families_seen_texts import FAMILIES as SEEN_TEXTS
 from burnish.domains.code_verdict import JOB_LIMITS, code_task, read_truth, run_and_judge
 from burnish.rewards.code_normal import code_key
 from burnish.rewards.code_value import nothing
+from burnish.rewards.thinking import after_thinking
 from burnish.sandbox import Box
 
 EVAL_FAMILIES: Mapping[str, tuple[Family, ...]] = {
@@ -140,11 +141,12 @@ def split_of(text: str) -> Split:
 
 
 def find_code(reply: str) -> str:
-    """Take the code out of a reply; empty where there is none or the reply is far too long."""
-    if len(reply) > LONGEST_REPLY:
+    """Take the code out of a reply, its thinking left out; empty where there is none or the reply is far too long."""
+    said = None if len(reply) > LONGEST_REPLY else after_thinking(reply)
+    if said is None:
         return ""
-    fenced = FENCED.search(reply)
-    return fenced.group(1) if fenced else _bare_code(reply.splitlines())
+    fenced = FENCED.search(said)
+    return fenced.group(1) if fenced else _bare_code(said.splitlines())
 
 
 def _bare_code(lines: Sequence[str]) -> str:

@@ -23,6 +23,8 @@ import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
+from burnish.rewards.thinking import after_thinking
+
 LONGEST = 10_000
 
 HASH_SEED = "equal seeds do not give equal tasks: it iterates over sets of strings"
@@ -88,6 +90,7 @@ LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 
 def extract(reply: str, *, is_one_line: bool) -> str:
     """Take the answer out of a reply; empty where there is none."""
+    reply = after_thinking(reply) or ""
     lines = reply.split("\n")
     for position in range(len(lines) - 1, -1, -1):
         if cue := CUE.match(lines[position]):

@@ -283,8 +283,8 @@ def brief(value: Json) -> str:
     return shown if len(shown) <= MOST_SHOWN else shown[: MOST_SHOWN - 3] + "..."
 
 
-READ_THINKING = ("regex", "math")
-"""A pattern may ask for it, and `math` leaves it out by itself."""
+READ_THINKING = ("regex", "math", "json", "json_fields")
+"""A pattern may ask for it; the others leave it out by themselves."""
 VERIFIERS: Mapping[str, Callable[[Mapping[str, Json]], Verifier]] = {
     "exact": _exact,
     "number": _number,

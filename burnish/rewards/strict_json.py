@@ -1,6 +1,6 @@
 """JSON by RFC 8259, strictly, out of a reply that may be hostile.
 
-The whole reply is one JSON value, or exactly one fenced block in it is (bare fence or `json`).
+The whole reply, its thinking left out, is one JSON value, or exactly one fenced block in it is (bare fence or `json`).
 
 Decisions: invalid are NaN and Infinity, doubled keys, a second value, single quotes, comments, trailing
 commas, floats beyond a double (1e400), integers of more than `MOST_DIGITS` digits, nesting beyond
@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import NoReturn
 
 from burnish.core.types import Json
+from burnish.rewards.thinking import after_thinking
 
 MOST_DIGITS = 4_000
 DEEPEST = 100
@@ -37,7 +38,10 @@ def parse_reply(reply: str) -> Value:
     """Parse the JSON value of a reply; `InvalidJson` where there is not exactly one."""
     if len(reply) > LONGEST:
         raise InvalidJson(f"a reply of {len(reply)} characters; at most {LONGEST} are read")
-    return parse(_unfenced(reply))
+    said = after_thinking(reply)
+    if said is None:
+        raise InvalidJson("thinking that is not closed holds no answer")
+    return parse(_unfenced(said))
 
 
 def parse(text: str) -> Value:

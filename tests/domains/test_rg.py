@@ -177,6 +177,8 @@ def test_what_an_end_means(ended, kind, score, evidence):
         ("The answer: 42", True, "The answer: 42"),
         ("1 2\n3 4\n", False, "1 2\n3 4"),
         ("Well.\nAnswer:\n1 2\n3 4", False, "1 2\n3 4"),
+        ("<think>Answer: 41\n</think>\n1 2\n3 4", False, "1 2\n3 4"),
+        ("<think>Answer: 42", True, ""),
         ("\n \n", True, ""),
     ],
 )
