@@ -80,7 +80,7 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--day", action="store_true")
-    parser.add_argument("--staleness", type=int, nargs="*", default=[0, 8])
+    parser.add_argument("--staleness", type=int, nargs="*", default=[0, 8, 16])
     arguments = parser.parse_args()
     for shape in SHAPES:
         for bottleneck, share in LEARNERS.items():

@@ -118,6 +118,18 @@ def test_a_group_that_would_be_too_old_next_time_is_waited_for():
     assert scheduler.next_batch(1.0) is None
 
 
+def test_tokens_older_than_the_engines_should_sample_never_train():
+    scheduler = Scheduler(config(needs_signal=False, num_retries=0))
+    for ticket in begun(scheduler):
+        score(scheduler, ticket, 1.0)
+    scheduler.next_batch(1.0)
+    scheduler.weights_ready(1, 2.0)
+    scheduler.weights_loaded(1, 2.0)
+    for ticket in begun(scheduler, prompt("h"), now_s=2.0):
+        score(scheduler, ticket, 1.0, now_s=3.0)  # an engine that says it sampled with version 0
+    assert [(ended.group_id, ended.why) for ended in scheduler.decide(3.0).ended] == [("h", "stale")]
+
+
 def test_over_sampling_restarts_what_is_late_and_then_waits_for_it():
     scheduler = Scheduler(config(batch_order="due", overdue="restart", oversample=1.0))
     tickets = begun(scheduler, prompt("slow"), prompt("fast"))
