@@ -236,6 +236,7 @@ void multiply_rows(const burnish_model& m, const Matrix& matrix, const char* row
   job.out = out;
   job.out_stride = stride;
   job.out_panel = kColumns;
+  job.in_chains = true;
   m.kernels->multiply(job);
 }
 
@@ -354,6 +355,7 @@ void apply(burnish_model& model, const Matrix& matrix, const void* rows, int64_t
     m.out = product;
     m.out_stride = kColumns;
     m.out_panel = kRowBlock * kColumns;
+    m.in_chains = true;
     model.kernels->multiply(m);
     const int64_t column = panel * kColumns;
     const float* scales = matrix.scales.as<float>();

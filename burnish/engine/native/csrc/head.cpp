@@ -47,6 +47,7 @@ void multiply_chunk(const Part& part, int64_t chunk) {
   p.out = product;
   p.out_stride = kColumns;
   p.out_panel = kRowBlock * kColumns;
+  p.in_chains = true;
   m.kernels->multiply(p);
   const float* bias = m.head.bias.as<float>();
   const int64_t column = chunk * kHeadColumns;

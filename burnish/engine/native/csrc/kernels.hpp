@@ -36,6 +36,7 @@ struct Multiply {
   float* out;
   int64_t out_stride, out_panel;  // in elements
   bool resume;                    // go on from what is in out
+  bool in_chains;                 // add up sums over 64 depths each: a long chain alone would lose digits
 };
 
 enum class Then : int32_t { kStore = 0, kAdd = 1, kGate = 2 };

@@ -1,6 +1,7 @@
 // Products of rows with panels in float32 arithmetic: R rows by P panels are summed in registers.
 //
-// A sum runs over the depth in one chain of fused multiply-adds, whatever R and P are.
+// A sum runs over the depth in one chain of fused multiply-adds, or in chains of 64 depths that are added up in order,
+// whatever R and P are.
 #pragma once
 #include "kernels.hpp"
 #include "vectors.hpp"
@@ -13,7 +14,8 @@ using burnish::Multiply;
 template <class From>
 constexpr int64_t kMostRows = kLanes == 16 ? 8 : From::kPairBytes == 64 ? 5 : 6;
 constexpr int kUsualPanels = kLanes == 16 ? 2 : 1;
-constexpr int64_t kDepthPairs = 128;  // of a panel that stays in the first-level cache for all rows
+constexpr int64_t kChainPairs = 32;
+constexpr int64_t kDepthPairs = 4 * kChainPairs;  // of a panel that stays in the first-level cache for all rows
 
 // How a panel's two rows of one pair of depths are read.
 struct FromFloats {
@@ -42,6 +44,21 @@ struct FromBytes {
   static inline void odd(const char* at, Floats (&b)[kVectors]) { even(at + 16, b); }
 };
 
+// Add the sums of a chain to what is in `out`, and begin the next.
+template <int R, int P>
+inline void end_chain(const Multiply& m, float* out, Floats (&sums)[R][P][kVectors], bool has_total) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 8
+    for (int p = 0; p < P; p++)
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; j++) {
+        float* at = out + r * m.out_stride + p * m.out_panel + j * kLanes;
+        store(at, has_total ? load<Floats>(at) + sums[r][p][j] : sums[r][p][j]);
+        sums[r][p][j] = Floats{};
+      }
+}
+
 template <class From, int R, int P>
 inline void multiply_tile(const Multiply& m, int64_t row, int64_t panel) {
   Floats sums[R][P][kVectors];
@@ -53,12 +70,14 @@ inline void multiply_tile(const Multiply& m, int64_t row, int64_t panel) {
     for (int p = 0; p < P; p++)
 #pragma GCC unroll 2
       for (int j = 0; j < kVectors; j++)
-        sums[r][p][j] = m.resume ? load<Floats>(out + r * m.out_stride + p * m.out_panel + j * kLanes) : Floats{};
+        sums[r][p][j] = m.resume && !m.in_chains ? load<Floats>(out + r * m.out_stride + p * m.out_panel + j * kLanes) : Floats{};
   const float* a = static_cast<const float*>(m.a) + row * m.a_stride;
   for (int64_t s = 0; s < m.num_segments; s++) {
     const char* b = m.segments[s] + panel * m.panel_bytes;
     const int64_t pairs = s + 1 < m.num_segments ? m.pairs : m.last_pairs;
     for (int64_t k = 0; k < pairs; k++, a += 2, b += From::kPairBytes) {
+      if (m.in_chains && k > 0 && k % kChainPairs == 0)
+        end_chain<R, P>(m, out, sums, m.resume || k > kChainPairs);
       if (R <= 4) __builtin_prefetch(b + 4096);  // few rows wait for memory, and the processor stops at page ends
 #pragma GCC unroll 8
       for (int p = 0; p < P; p++) {
@@ -78,13 +97,8 @@ inline void multiply_tile(const Multiply& m, int64_t row, int64_t panel) {
       }
     }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 8
-    for (int p = 0; p < P; p++)
-#pragma GCC unroll 2
-      for (int j = 0; j < kVectors; j++)
-        store(out + r * m.out_stride + p * m.out_panel + j * kLanes, sums[r][p][j]);
+  const bool has_total = m.in_chains && (m.resume || m.last_pairs > kChainPairs);
+  end_chain<R, P>(m, out, sums, has_total);
 }
 
 template <int R>
