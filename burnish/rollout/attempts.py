@@ -8,7 +8,7 @@ resumed run trains on the same bits as an unbroken one.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from burnish.chat.template import Chat
@@ -17,6 +17,7 @@ from burnish.engine.types import Engine, Finished, Request, SamplingParams
 from burnish.rollout.judge import Judge
 from burnish.rollout.mixture import Draw
 from burnish.runtime.local import Background
+from burnish.runtime.watchdog import Watchdog
 
 NO_LIMIT = 1 << 30
 """As `max_new_tokens`: the tasks' own limits hold."""
@@ -49,12 +50,16 @@ class Means:
     background: Background
     verify_metrics: Callable[[], Mapping[str, float]] = dict
     """What verdicts have cost and come to since the last call."""
+    verify_status: Callable[[], str] = str
+    """What is being judged at this moment, in words."""
+    watchdog: Watchdog = field(default_factory=lambda: Watchdog(print))
 
 
 def make_attempts(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[str, int], bool]) -> Iterator[Done]:
     """Yield each attempt's members as they are judged; those that are kept already are left out."""
     pending: dict[Future[Verdict], tuple[Attempt, Trajectory, float]] = {}
-    for finished, sample_s in _timed(means.engine.sample([as_request(means.chat, attempt) for attempt in attempts])):
+    samples = _timed(means.engine.sample([as_request(means.chat, attempt) for attempt in attempts]))
+    for finished, sample_s in means.watchdog.each(samples, lambda: f"samples of {len(attempts)} prompts"):
         attempt = attempts[finished.request]
         if not is_kept(attempt.group_id, finished.sample):
             trajectory = as_trajectory(
@@ -63,7 +68,7 @@ def make_attempts(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[
             verdict = means.judge(attempt.draw.source.domain, attempt.draw.task, trajectory.reply)
             pending[means.background.submit(verdict)] = (attempt, trajectory, time.monotonic())
         yield from _judged(pending, [future for future in pending if future.done()])
-    yield from _judged(pending, list(pending))
+    yield from means.watchdog.each(_judged(pending, list(pending)), means.verify_status)
 
 
 def as_request(chat: Chat, attempt: Attempt) -> Request:

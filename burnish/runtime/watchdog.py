@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
+T = TypeVar("T")
 PATIENCE_S = 60.0
 
 
@@ -61,6 +62,15 @@ class Watchdog:
             with self._changed:
                 self._waits.pop()
                 self._begin_anew()
+
+    def each(self, items: Iterator[T], what: Callable[[], str]) -> Iterator[T]:
+        """Yield each item; the time until the next is a wait for `what()`, and what is done with one is not."""
+        while True:
+            with self.waiting_for(what):
+                item = next(items, None)
+            if item is None:
+                return
+            yield item
 
     def beat(self) -> None:
         """Something moved."""

@@ -39,7 +39,6 @@ from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Mixture
 from burnish.stages import training
 from burnish.stages.distill_teacher import EndpointTeacher, ModelTeacher, Teacher, check_heads, check_vocabulary
-from burnish.stages.flight import flight_record
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_credit import sampled_logprobs
 from burnish.stages.rl_loss import compose, load_objective
@@ -228,8 +227,8 @@ def _step(session: Session, config: Config, plan: _Plan, step: int) -> float:
     num_prompts = config.prompts_per_step
     rollouts = plan.collector.collect(step, first_draw, num_prompts=num_prompts, max_draws=num_prompts)
     sampled = time.monotonic()
-    with flight_record(session, step, rollouts.members):
-        trained = _train(session, config, plan, step, rollouts.kept)
+    session.note_flight(step, rollouts.members)
+    trained = _train(session, config, plan, step, rollouts.kept)
     timing = {"sample_and_judge_s": sampled - started, "train_s": time.monotonic() - sampled}
     metrics = step_metrics(rollouts) | trained | timing
     session.metrics.log(step, session.stage_name, **metrics, **session.means.verify_metrics())

@@ -16,7 +16,6 @@ from typing import Any
 
 from burnish.core.errors import ConfigError
 from burnish.stages import training
-from burnish.stages.flight import flight_record
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_loss import compares_groups
@@ -59,10 +58,10 @@ def synchronous_steps(session: Session, config: Config, plan: Plan, first: int) 
         first_draw = session.ledger.num_groups_before(session.position, step)
         rollouts = plan.collector.collect(step, first_draw, num_prompts=config.prompts_per_step, max_draws=max_draws)
         sampled = time.monotonic()
-        with flight_record(session, step, rollouts.members):
-            trained = train(session, config, plan, step, rollouts.kept) if rollouts.kept else {}
+        session.note_flight(step, rollouts.members)
+        trained = train(session, config, plan, step, rollouts.kept) if rollouts.kept else {}
         timing = {"sample_and_judge_s": sampled - started, "train_s": time.monotonic() - sampled}
-        yield log_step(session, step, rollouts, trained, timing)
+        yield log_step(session, plan, step, rollouts, trained, timing)
 
 
 def _barren_message(config: Config) -> str:

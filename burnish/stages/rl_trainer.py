@@ -13,7 +13,6 @@ from burnish.rollout.collect import StepRollouts
 from burnish.rollout.groups import Group
 from burnish.rollout.stream import Origin
 from burnish.rollout.stream_log import Chosen, Ended, Moment, Trained
-from burnish.stages.flight import flight_record
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_staleness import staleness_metrics
 from burnish.stages.rl_update import Plan, log_step, train
@@ -85,15 +84,15 @@ class Trainer:
         if not rollouts.members:  # all prompts were let go before they began
             return {}
         timing = {"train_s": time.monotonic() - started, "idle_s": idle_s}
-        return log_step(self.session, step, rollouts, trained, timing)
+        return log_step(self.session, self.plan, step, rollouts, trained, timing)
 
     def update(self, step: int, rollouts: StepRollouts) -> dict[str, float]:
         """Make a step's update."""
         bound, trained = self.config.max_staleness, dict[str, float]()
         if rollouts.kept:
             max_lag = self.versions.largest_lag(step, bound)
-            with flight_record(self.session, step, rollouts.members):
-                trained = train(self.session, self.config, self.plan, step, rollouts.kept, max_lag=max_lag)
+            self.session.note_flight(step, rollouts.members)
+            trained = train(self.session, self.config, self.plan, step, rollouts.kept, max_lag=max_lag)
             trained |= staleness_metrics(rollouts.kept, step, bound, self.versions.step_of)
         self.versions.begin(step + 1, self.session.policy.version)
         return trained

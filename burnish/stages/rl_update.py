@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import NamedTuple
 
+from burnish.core import metrics as metrics_log
 from burnish.engine.types import SamplingParams
 from burnish.learner.batch import Batch
 from burnish.learner.packing import Row
@@ -14,6 +15,7 @@ from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
 from burnish.rollout import invariants
 from burnish.rollout.attempts import NO_LIMIT
+from burnish.rollout.collapse import collapse_message
 from burnish.rollout.collect import Collector, StepRollouts
 from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Mixture
@@ -51,6 +53,8 @@ class Plan:
     critic: Critic | None
     saved: PolicyAndCritic | None
     """What a checkpoint holds, where that is more than the policy."""
+    entropies: list[float] = field(default_factory=list[float])
+    """The policy's entropy at each step of the stage, in nats a token."""
 
 
 class _Part(NamedTuple):
@@ -132,6 +136,13 @@ def train(
     session: Session, config: Config, plan: Plan, step: int, groups: Sequence[Group], *, max_lag: int = 0
 ) -> dict[str, float]:
     """Update on groups whose tokens are at most `max_lag` versions old; returns what was measured."""
+    with session.means.watchdog.waiting_for(lambda: f"the update of step {step}"):
+        return _train(session, config, plan, step, groups, max_lag)
+
+
+def _train(
+    session: Session, config: Config, plan: Plan, step: int, groups: Sequence[Group], max_lag: int
+) -> dict[str, float]:
     policy = session.policy
     invariants.check_groups(
         groups, version=policy.version, max_staleness=max_lag, stop_ids=session.means.chat.stop_ids,
@@ -162,10 +173,13 @@ def train(
 
 
 def log_step(
-    session: Session, step: int, rollouts: StepRollouts, trained: Mapping[str, float], timing: Mapping[str, float]
-) -> dict[str, float]:
+    session: Session, plan: Plan, step: int, rollouts: StepRollouts, trained: Mapping[str, float],
+    timing: Mapping[str, float],
+) -> dict[str, float]:  # fmt: skip
     """Write a step's metrics; returns the mean reward of each domain that was trained on."""
     metrics = step_metrics(rollouts) | dict(trained)
+    if "entropy" in trained:
+        _watch_entropy(session, plan.entropies, trained["entropy"])
     session.metrics.log(step, session.stage_name, **metrics, **timing, **session.means.verify_metrics())
     session.heartbeat()
     return {
@@ -173,6 +187,18 @@ def log_step(
         for name, value in metrics.items()
         if name.startswith("reward/") and rollouts.kept
     }
+
+
+def _watch_entropy(session: Session, entropies: list[float], newest: float) -> None:
+    """Say so where the policy stops trying."""
+    if not entropies:  # the stage begins, or goes on in a new process
+        rows = metrics_log.read(session.folder.path / "metrics.jsonl")
+        entropies += [
+            row.values["entropy"] for row in rows if row.stage == session.stage_name and "entropy" in row.values
+        ]
+    entropies.append(newest)
+    if (message := collapse_message(entropies)) is not None:
+        session.console.print(message, style="yellow", markup=False)
 
 
 def _parts(policy: Policy, config: Config, plan: Plan, groups: Sequence[Group]) -> list[_Part]:

@@ -2,7 +2,7 @@
 
 import json
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from burnish.core.recipe import (
 )
 from burnish.core.run_folder import RunFolder, whole_folder
 from burnish.core.seeds import derive
+from burnish.core.types import Trajectory
 from burnish.domains import open_domain
 from burnish.engine.opening import opened
 from burnish.learner.policy import Policy
@@ -45,6 +46,7 @@ from burnish.rollout.verification_report import as_metrics
 from burnish.rollout.verifier_workers import open_verifiers
 from burnish.runtime.local import Background
 from burnish.runtime.opening import open_runtime
+from burnish.runtime.watchdog import Watchdog
 from burnish.sandbox import backends, open_box
 
 BASE_CHECKPOINT = "base"
@@ -98,6 +100,10 @@ class Session:
         """Read the policy from a checkpoint of this run."""
         self.policy.load(self.folder.checkpoint(name))
         self.checkpoint = name
+
+    def note_flight(self, step: int, members: Sequence[Trajectory]) -> None:
+        """Keep what a step is about to train on in memory, in case an error ends the run."""
+        self.flight.note(self.stage_name, step, self.policy.version, members)
 
     def heartbeat(self) -> None:
         """Note time and memory in the ledger."""
@@ -167,8 +173,9 @@ def open_chat(loaded: Loaded) -> Chat:
 def open_means(
     loaded: Loaded, recipe_engine: Any, sandbox: SandboxConfig, sources: list[Source], version: Any,
     verify: VerifyConfig = NO_CACHE, *, seed: int = 0, runs: Path = Path(), runtime: RuntimeConfig = HERE,
+    tell: Callable[[str], object] = print,
 ) -> Iterator[Means]:  # fmt: skip
-    """Open engine, sandbox and judge."""
+    """Open engine, sandbox and judge; `tell` hears of what is waited for too long, from another thread."""
     with ExitStack() as stack:
         background = stack.enter_context(Background())
         isolation = sandbox.isolation if any(source.domain.executes_code for source in sources) else "none"
@@ -193,7 +200,8 @@ def open_means(
         stack.callback(lambda: background.run(verification.stop()))
         yield Means(
             engine=engine, chat=chat, judge=judge_by(verification), background=background,
-            verify_metrics=lambda: as_metrics(verification.take_report()),
+            verify_metrics=lambda: as_metrics(verification.take_report()), verify_status=verification.status,
+            watchdog=stack.enter_context(Watchdog(tell)),
         )  # fmt: skip
 
 
@@ -230,6 +238,7 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
             open_means(
                 loaded, recipe.engine, recipe.sandbox, sources, lambda: policy.version, recipe.verify,
                 seed=recipe.seed, runs=runs, runtime=recipe.runtime,
+                tell=lambda message: console.print(message, style="yellow", markup=False),
             )
         )  # fmt: skip
         session = Session(

@@ -76,3 +76,20 @@ def test_a_real_wait_is_told_by_a_second_thread() -> None:
         assert heard.wait(10)
     assert words[0] == "waiting 0 s for ever"
     dog.stop()
+
+
+def test_the_time_until_the_next_item_is_waited_and_the_time_spent_on_one_is_not() -> None:
+    clock = Clock()
+    dog = new(clock)
+    told: list[str | None] = []
+
+    def items():
+        for number in range(2):
+            clock.now_s += 11
+            told.append(dog.look())
+            yield number
+
+    for _ in dog.each(items(), lambda: "samples"):
+        clock.now_s += 50
+        told.append(dog.look())
+    assert told == ["waiting 11 s for samples", None] * 2
