@@ -79,6 +79,7 @@ class _State:
         self.num_running = 0
         self.num_starting = 0
         self.places: dict[str, _Held] = {}
+        self.stopping: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
@@ -100,13 +101,13 @@ class _State:
         return held
 
     async def stop(self, name: str) -> None:
-        """Stop a place, if it is there."""
+        """Stop a place, if it is there; also when the wait for it is cancelled."""
         held = self.places.pop(name, None)
         if held is not None:
-            try:
-                await held.place.stop()
-            finally:
-                await asyncio.to_thread(held.folder.cleanup)
+            task = asyncio.create_task(_end(held))
+            self.stopping.add(task)
+            task.add_done_callback(self.stopping.discard)
+            await asyncio.shield(task)
 
     async def expire(self) -> None:
         """Stop the places whose clients are gone, until cancelled."""
@@ -117,6 +118,13 @@ class _State:
                 if held.heard < oldest and held.num_running == 0:
                     with contextlib.suppress(SandboxError, OSError):  # the next one's lease ends all the same
                         await self.stop(name)
+
+
+async def _end(held: _Held) -> None:
+    try:
+        await held.place.stop()
+    finally:
+        await asyncio.to_thread(held.folder.cleanup)
 
 
 def application(backend: Backend, settings: Settings) -> Starlette:
@@ -132,6 +140,8 @@ def application(backend: Backend, settings: Settings) -> Starlette:
             expiry.cancel()
             for name in list(state.places):
                 await state.stop(name)
+            if state.stopping:
+                await asyncio.wait(state.stopping)
 
     def route(path: str, method: str, meet: Callable[[_State, Request], Awaitable[BaseModel]]) -> Route:
         async def endpoint(request: Request) -> Response:
