@@ -6,13 +6,16 @@ stage must need no edit here; `burnish check` does both.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal, Self
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from burnish.core import plugins
 from burnish.core.config import Strict, override, read_toml, validate
 from burnish.core.types import Isolation
+
+
+MOST_DISAGREEMENT: Final = 0.05
 
 
 class LoraConfig(Strict):
@@ -85,6 +88,16 @@ class VerifyConfig(Strict):
     """Share of verdicts that a domain's second implementation looks at, where it has one."""
     most_waiting: int = Field(default=1024, ge=1)
     """Replies that may wait to be judged."""
+    full_share: float = Field(default=1.0, gt=0, le=1)
+    """Below 1, stage `rl` lets a domain's cheap verifier judge, and the full one this share of the replies as well."""
+    most_disagreement: float = Field(default=MOST_DISAGREEMENT, ge=0, lt=1)
+    """Above this share of differing pairs a domain's cheap verifier judges no more; read with `full_share` below 1."""
+
+    @model_validator(mode="after")
+    def _disagreement_is_read(self) -> Self:
+        if self.full_share == 1 and self.most_disagreement != MOST_DISAGREEMENT:
+            raise ValueError("most_disagreement is read with full_share below 1; set that, or leave this out")
+        return self
 
 
 class EngineConfig(Strict):

@@ -12,7 +12,7 @@ from burnish.engine.opening import check_engine
 from burnish.models.load import check_name
 from burnish.rollout.mixture import Mixture, Source, held_out
 from burnish.runtime.opening import check_runtime
-from burnish.stages.session import open_sources
+from burnish.stages.session import live_sources, open_sources
 from burnish.stages.task_check import refuse_unproven
 from burnish.stages.terminal import terminal
 
@@ -60,6 +60,7 @@ def check_recipe(recipe: Recipe) -> dict[str, Any]:
     opened = open_stages(recipe)
     sources = open_sources(recipe.tasks, recipe.sandbox, terminal(stderr=True))
     _check_tasks(recipe, sources, trains=trains(opened))
+    live_sources(recipe, sources)
     _check_data(recipe, opened, sources)
     if trains(opened):
         refuse_unproven(recipe, sources, terminal(stderr=True))

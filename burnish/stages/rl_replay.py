@@ -266,8 +266,9 @@ def _session(recipe: Recipe, run: Path) -> Iterator[Session]:
         )  # fmt: skip
         background = stack.enter_context(Background())
         yield Session(
-            recipe=recipe, folder=folder, ledger=ledger, sources=sources, loaded=loaded, policy=policy,
-            metrics=stack.enter_context(MetricsLog(elsewhere / "metrics.jsonl")), console=Console(quiet=True),
+            recipe=recipe, folder=folder, ledger=ledger, sources=sources, live_sources=sources, loaded=loaded,
+            policy=policy, metrics=stack.enter_context(MetricsLog(elsewhere / "metrics.jsonl")),
+            console=Console(quiet=True),
             means=Means(engine=engine, chat=chat, judge=_nobody, background=background), flight=Recorder(elsewhere),
         )  # fmt: skip
 

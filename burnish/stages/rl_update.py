@@ -14,6 +14,7 @@ from burnish.learner.policy import LossFunction, Policy
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
 from burnish.rollout import invariants
+from burnish.rollout.approximation import approximations
 from burnish.rollout.attempts import NO_LIMIT
 from burnish.rollout.collapse import collapse_message
 from burnish.rollout.collect import Collector, StepRollouts
@@ -75,7 +76,7 @@ def make_plan(session: Session, config: Config) -> Plan:
     collector = Collector(
         means=session.means,
         ledger=session.ledger,
-        mixture=Mixture(session.sources, seed=session.train_seed, exclude=session.held_out_prompts()),
+        mixture=Mixture(session.live_sources, seed=session.train_seed, exclude=session.held_out_prompts()),
         stage=session.position,
         seed=session.train_seed,
         group_size=config.group_size,
@@ -178,6 +179,8 @@ def log_step(
 ) -> dict[str, float]:  # fmt: skip
     """Write a step's metrics; returns the mean reward of each domain that was trained on."""
     metrics = step_metrics(rollouts) | dict(trained)
+    for approximate in approximations(session.live_sources).values():
+        metrics |= approximate.metrics()
     if "entropy" in trained:
         _watch_entropy(session, plan.entropies, trained["entropy"])
     session.metrics.log(step, session.stage_name, **metrics, **timing, **session.means.verify_metrics())

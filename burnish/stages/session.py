@@ -37,6 +37,7 @@ from burnish.models.load import Loaded, load
 from burnish.models.lora import add_lora, trainable
 from burnish.models.parameters import freeze
 from burnish.rewards.verdict_cache import Cache, open_cache
+from burnish.rollout.approximation import approximated
 from burnish.rollout.attempts import Means
 from burnish.rollout.judge import judge_by
 from burnish.rollout.mixture import Source, held_out
@@ -65,6 +66,8 @@ class Session:
     metrics: MetricsLog
     console: Console
     sources: list[Source]
+    live_sources: list[Source]
+    """Those that stage `rl` trains on: the same, some judged approximately where the recipe says so."""
     loaded: Loaded
     policy: Policy
     means: Means
@@ -143,6 +146,19 @@ def open_sources(entries: list[TaskEntry], sandbox: SandboxConfig, console: Cons
     if not kept:
         raise ConfigError("no domain is left: all of them execute code, and this host cannot isolate it")
     return kept
+
+
+def live_sources(recipe: Recipe, sources: list[Source]) -> list[Source]:
+    """Those that reinforcement trains on, cheap verifiers and all."""
+    if recipe.verify.full_share < 1 and recipe.runtime.verifier_workers:
+        raise ConfigError(
+            f"verify.full_share = {recipe.verify.full_share} with runtime.verifier_workers = "
+            f"{recipe.runtime.verifier_workers}: workers judge by the full verifier alone; leave one of the two out"
+        )
+    return approximated(
+        sources, seed=derive(recipe.seed, "verify"), full_share=recipe.verify.full_share,
+        most_disagreement=recipe.verify.most_disagreement,
+    )  # fmt: skip
 
 
 def make_policy(loaded: Loaded, model: ModelConfig, seed: int, learner: LearnerConfig = LEARNER) -> Policy:
@@ -225,6 +241,7 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
     """Open everything that a run of this recipe needs."""
     set_threads(recipe.threads)
     sources = open_sources(recipe.tasks, recipe.sandbox, console)
+    live = live_sources(recipe, sources)
     with ExitStack() as stack:
         folder = RunFolder.open(runs / recipe.name, recipe, resume=resume)
         stack.callback(folder.close)
@@ -243,7 +260,8 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
         )  # fmt: skip
         session = Session(
             recipe=recipe, folder=folder, ledger=ledger, metrics=metrics, console=console,
-            sources=sources, loaded=loaded, policy=policy, means=means, flight=Recorder(folder.path),
+            sources=sources, live_sources=live, loaded=loaded, policy=policy, means=means,
+            flight=Recorder(folder.path),
         )  # fmt: skip
         if not folder.checkpoint(BASE_CHECKPOINT).exists():
             session.save_checkpoint(BASE_CHECKPOINT, with_optimiser=False)

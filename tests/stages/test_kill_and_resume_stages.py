@@ -44,7 +44,9 @@ CASES = {
         writes=_writes("0-preference"),
     ),
     "reward_model": Case(
-        stages=f'{{ use = "reward_model", {PAIRS} }}', stage="0-reward_model", writes="reward/0-reward_model/head.safetensors"
+        stages=f'{{ use = "reward_model", {PAIRS} }}',
+        stage="0-reward_model",
+        writes="reward/0-reward_model/head.safetensors",
     ),
     "offline": Case(
         stages='{{ use = "offline", data = "{folder}/data", num_epochs = 9, batch_size = 3, kl_coefficient = 0.1, '
