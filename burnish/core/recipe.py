@@ -14,7 +14,6 @@ from burnish.core import plugins
 from burnish.core.config import Strict, override, read_toml, validate
 from burnish.core.types import Isolation
 
-
 MOST_DISAGREEMENT: Final = 0.05
 
 
