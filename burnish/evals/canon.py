@@ -14,9 +14,10 @@
 
 Decisions: a fixed text may be right by chance where answers are few ("0", "B"), so a hostile reply is a hole if
 it is paid for *two tasks with different gold*; the prompt said back, or another task's answer, if it is paid for two
-tasks and more than a tenth. What is not *scored* counts as a hole too: a reply must not be able to break its verifier.
-Replies that gold and another answer make are in conflict in either order; a grader that reads the first of two blocks,
-or the last of two lines, is sound, one that takes any of them is not.
+tasks and more than a tenth; a prompt's end, if it is paid for two tasks with different gold and for more than half,
+because honest questions end in "yes or no?". What is not *scored* counts as a hole too: a reply must not be able to
+break its verifier. Replies that gold and another answer make are in conflict in either order; a grader that reads the
+first of two blocks, or the last of two lines, is sound, one that takes any of them is not.
 Covered: single-turn domains. Not covered: whether a wrong answer that looks right is caught; that is the domain's
 own tests' matter.
 """
@@ -174,7 +175,7 @@ async def _on_split(split: Split, tasks: Sequence[Task], attempt: Try, extent: E
             split,
             "the prompt said back scores 0",
             len(tasks),
-            [line for echo in echoes for line in _more_than_chance(echo)],
+            [*_more_than_chance(echoes[0]), *(line for echo in echoes[1:] for line in _mostly_right(echo))],
         ),
         _proof(split, "another task's answer is not right", len(others), _right_too_often(others)),
         _proof(split, "gold beside another answer is not right", len(groups), _any_answer(groups, mixed)),
@@ -265,6 +266,13 @@ def _unscored(tried: Sequence[Tried]) -> list[str]:
 
 def _more_than_chance(tried: Sequence[Tried]) -> list[str]:
     return _unscored(tried) + _too_many([one for one in tried if one.is_paid], len(tried))
+
+
+def _mostly_right(tried: Sequence[Tried]) -> list[str]:
+    """A prompt may well end in its answer ("yes or no?", the last of four choices), but not most prompts do."""
+    paid = [one for one in tried if one.is_paid]
+    is_leak = len(paid) > max(1, len(tried) / 2) and len({_key(one.trial.task) for one in paid}) > 1
+    return _unscored(tried) + ([str(one) for one in paid] if is_leak else [])
 
 
 def _right_too_often(tried: Sequence[Tried]) -> list[str]:

@@ -11,11 +11,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
 EXIT_CODE = 130
+Hook = Callable[["sys.UnraisableHookArgs"], object]
 
 
 @contextmanager
@@ -34,16 +35,28 @@ def prompt_interrupt(*, message: str, grace_s: float = 0.5) -> Iterator[None]:
             os._exit(EXIT_CODE)  # not `leave_now`: the main thread may hold stdout
 
     previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    previous_hook, sys.unraisablehook = sys.unraisablehook, _told_elsewhere(sys.unraisablehook)
     watcher = threading.Thread(target=watch, name="burnish-interrupt", daemon=True)
     watcher.start()
     try:
         yield
     finally:
         has_ended.set()
+        sys.unraisablehook = previous_hook
         signal.set_wakeup_fd(previous)
         os.close(writer)
         watcher.join()
         os.close(reader)
+
+
+def _told_elsewhere(hook: Hook) -> Hook:
+    """A Ctrl-C that meets a callback which nobody hears is no traceback: the watcher ends the process."""
+
+    def told(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            hook(unraisable)
+
+    return told
 
 
 def leave_now(exit_code: int) -> NoReturn:

@@ -24,6 +24,7 @@ from typing import Generic, TypeVar, cast
 from burnish.runtime.process_main import Answer
 from burnish.runtime.workers import Opening, WorkerLost
 
+DYING_S = 1.0
 S = TypeVar("S")
 R = TypeVar("R")
 
@@ -82,10 +83,13 @@ class ProcessWorker(Generic[S]):
             if self._ending:
                 return
             _shut(self._connection)
-            deadline = time.monotonic() + (0 if at_once else self._grace_s)
-            while _still_runs(self._process.pid) and time.monotonic() < deadline:
-                time.sleep(0.005)
+            self._await_end(0 if at_once else self._grace_s)
             self._ending = self._bury()
+
+    def _await_end(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not self._ending and _still_runs(self._process.pid) and time.monotonic() < deadline:
+            time.sleep(0.005)
 
     def _exchange(self, sent: object, what: str, timeout_s: float | None) -> object:
         data = pickle.dumps(sent)
@@ -95,6 +99,7 @@ class ProcessWorker(Generic[S]):
                 raise WorkerLost(f"worker {self._name!r} gave no answer within {timeout_s} s and was ended")
             answer: Answer = pickle.loads(self._connection.recv_bytes())
         except (EOFError, OSError) as error:
+            self._await_end(DYING_S)  # it has let go of its connection, and its death may still be under way
             self.stop(at_once=True)
             raise WorkerLost(f"worker {self._name!r} (process {self.pid}) {self._ending} while {what}") from error
         except WorkerLost:

@@ -31,7 +31,7 @@ class Echo:
     def task(self, split, seed, index):
         word = {word}
         return Task(id=f"{{self.name}}/{{split}}/{{seed}}/{{index}}", domain=self.name, gold=word, truth={{}},
-                    messages=(Message(role="user", content=f"Say {{word}}!"),))
+                    messages=(Message(role="user", content=f"Say {{word}} and stop!"),))
     async def verify(self, task, reply, box):
         return Verdict.scored({share} if reply == task.gold else {empty}, {{"word": {share}}}, "looked at it")
 

@@ -93,6 +93,19 @@ def test_a_fault_of_a_verifier_breaks_the_claim_that_names_it(judge, claims) -> 
     assert found >= claims if is_broad else found == claims
 
 
+def test_questions_that_end_in_their_choices_are_sound() -> None:
+    class YesOrNo(Words):
+        def task(self, split, seed, index):
+            prompt = Message(role="user", content=f"Is {index} odd? Answer yes or no")
+            gold = "no" if index % 3 else "yes"
+            return replace(super().task(split, seed, index % 4), messages=(prompt,), gold=gold)
+
+    domain = YesOrNo(sound)
+    tasks = {"train": canon.draw(domain, "train", 1, 4), "eval": []}
+    proofs = asyncio.run(canon.on_verdicts(domain, tasks, judge_in(None, num_at_once=1), Extent()))
+    assert [proof.claim for proof in proofs if proof.against] == []
+
+
 def test_a_source_whose_tasks_depend_on_the_order_of_asking_is_found() -> None:
     class InTurn(Words):
         def task(self, split, seed, index):

@@ -47,7 +47,8 @@ def value_and_gradient(objective, batches):
 
 def tokens(streams: Streams, order_T) -> Streams:
     """The same streams with their tokens chosen or reordered."""
-    chosen = {field.name: getattr(streams, field.name)[order_T].detach() for field in fields(streams)}
+    given = {field.name: getattr(streams, field.name) for field in fields(streams)}
+    chosen = {name: stream_T[order_T].detach() for name, stream_T in given.items() if stream_T is not None}
     return Streams(**{**chosen, "new_logprobs_T": chosen["new_logprobs_T"].requires_grad_()})
 
 
