@@ -38,7 +38,10 @@ def main() -> None:
 
 def _allow(until_s: float) -> None:
     """Let this process live until it has spent that much processor time, and up to two seconds more."""
+    most_s = resource.getrlimit(resource.RLIMIT_CPU)[1]  # of the job, which cannot be raised
     whole_s = math.ceil(until_s) + 1
+    if most_s != resource.RLIM_INFINITY:
+        whole_s = min(whole_s, most_s)
     resource.setrlimit(resource.RLIMIT_CPU, (whole_s, whole_s))
 
 

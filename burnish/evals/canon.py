@@ -16,8 +16,9 @@ Decisions: a fixed text may be right by chance where answers are few ("0", "B"),
 it is paid for *two tasks with different gold*; the prompt said back, or another task's answer, if it is paid for two
 tasks and more than a tenth; a prompt's end, if it is paid for two tasks with different gold and for more than half,
 because honest questions end in "yes or no?". What is not *scored* counts as a hole too: a reply must not be able to
-break its verifier. Replies that gold and another answer make are in conflict in either order; a grader that reads the
-first of two blocks, or the last of two lines, is sound, one that takes any of them is not.
+break its verifier. Golds of equal truth are one answer, however they are written. Replies that gold and another
+answer make are in conflict in either order; a grader that reads the first of two blocks, or the last of two lines, is
+sound, one that takes any of them is not.
 Covered: single-turn domains. Not covered: whether a wrong answer that looks right is caught; that is the domain's
 own tests' matter.
 """
@@ -27,7 +28,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from burnish.core.types import SPLITS, Split, Task, Verdict, sha256_json
+from burnish.core.types import SPLITS, Split, Task, Verdict
 from burnish.domains import Domain, task_id
 from burnish.evals.offline import offline
 from burnish.rewards.hostile import replies
@@ -185,12 +186,19 @@ async def _on_split(split: Split, tasks: Sequence[Task], attempt: Try, extent: E
 
 
 def apart(tasks: Sequence[Task], num: int) -> list[Task]:
-    """Up to `num` tasks of which no two have one gold."""
-    return list({_key(task): task for task in reversed(tasks)}.values())[::-1][:num]
+    """Up to `num` tasks of which no two have one answer."""
+    kept: list[Task] = []
+    for task in tasks:
+        if len(kept) < num and not any(_have_one_answer(task, other) for other in kept):
+            kept.append(task)
+    return kept
 
 
-def _key(task: Task) -> str:
-    return task.gold if task.gold is not None else sha256_json(dict(task.truth))
+def _have_one_answer(one: Task, other: Task) -> bool:
+    """Whether what is right for one task is right for another: their golds may be two texts that end in one answer."""
+    if one.truth and dict(one.truth) == dict(other.truth):
+        return True
+    return one.gold == other.gold and (one.gold is not None or not one.truth)
 
 
 def _mixtures(tasks: Sequence[Task]) -> list[list[Trial]]:
@@ -207,8 +215,9 @@ def _mixtures(tasks: Sequence[Task]) -> list[list[Trial]]:
 
 
 def _other_gold(task: Task, tasks: Sequence[Task]) -> str | None:
-    """The first gold of another task that is like this task's and is not it."""
-    return next((one.gold for one in tasks if one.gold not in (None, task.gold) and _is_like(one, task)), None)
+    """The first gold of another task that is like this task's, and is no answer to this one."""
+    others = (one for one in tasks if one.gold is not None and not _have_one_answer(one, task))
+    return next((one.gold for one in others if _is_like(one, task)), None)
 
 
 def _other_answers(task: Task, tasks: Sequence[Task]) -> list[Trial]:
@@ -271,7 +280,7 @@ def _more_than_chance(tried: Sequence[Tried]) -> list[str]:
 def _mostly_right(tried: Sequence[Tried]) -> list[str]:
     """A prompt may well end in its answer ("yes or no?", the last of four choices), but not most prompts do."""
     paid = [one for one in tried if one.is_paid]
-    is_leak = len(paid) > max(1, len(tried) / 2) and len({_key(one.trial.task) for one in paid}) > 1
+    is_leak = len(paid) > max(1, len(tried) / 2) and len(apart([one.trial.task for one in paid], 2)) > 1
     return _unscored(tried) + ([str(one) for one in paid] if is_leak else [])
 
 

@@ -19,6 +19,7 @@ Thinking (`<think>...</think>`) is no part of an answer, and not closed it leave
 Covered: replies of any length and content (lone surrogates included) in bounded time.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -36,7 +37,7 @@ from burnish.rewards.fields import Kind
 from burnish.rewards.final_number import final_number, is_same_number
 from burnish.rewards.math import judging, second_opinion
 from burnish.rewards.numbers import Number, single
-from burnish.rewards.thinking import after_thinking
+from burnish.rewards.thinking import CLOSING, OPENING, after_thinking
 from burnish.rewards.tool_calls import BrokenCall, calls_of_truth, judge_calls
 from burnish.sandbox import Box
 
@@ -113,7 +114,18 @@ def verifier(name: str, options: Mapping[str, Json] | None = None) -> Verifier:
     if name not in VERIFIERS:
         raise ConfigError(f"no verifier {name!r}; there are: {', '.join(VERIFIERS)}")
     made = VERIFIERS[name](options or {})
-    return made if name in READ_THINKING else replace(made, judge=partial(_judge_after_thinking, made.judge))
+    if name in READ_THINKING:
+        return made
+    judge = made.judge if name in LEAVE_THINKING_OUT else partial(_judge_after_thinking, made.judge)
+    return replace(made, judge=judge, fault=partial(_fault_of_thinking, made.fault))
+
+
+def _fault_of_thinking(fault: Callable[[Json], str], truth: Json) -> str:
+    complaint = fault(truth)
+    text = "" if complaint else truth if isinstance(truth, str) else json.dumps(truth)
+    if OPENING in text or CLOSING in text:
+        return f"{brief(truth)} has {OPENING} or {CLOSING} in it, which no answer has"
+    return complaint
 
 
 def _judge_after_thinking(judge: Callable[[Json, str], Verdict], truth: Json, reply: str) -> Verdict:
@@ -283,8 +295,10 @@ def brief(value: Json) -> str:
     return shown if len(shown) <= MOST_SHOWN else shown[: MOST_SHOWN - 3] + "..."
 
 
-READ_THINKING = ("regex", "math", "json", "json_fields")
-"""A pattern may ask for it; the others leave it out by themselves."""
+READ_THINKING = ("regex", "math")
+"""A pattern may ask for it, and a truth of `math` may be a whole reply."""
+LEAVE_THINKING_OUT = ("json", "json_fields")
+"""They do so by themselves."""
 VERIFIERS: Mapping[str, Callable[[Mapping[str, Json]], Verifier]] = {
     "exact": _exact,
     "number": _number,

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from burnish.core.types import Json, Verdict
 from burnish.rewards.code_value_answers import Answer, Tampered, read_answers
+from burnish.rewards.thinking import after_thinking
 from burnish.rewards.value_compare import Comparison, is_same
 from burnish.sandbox import Box, Job, ResourceLimits
 
@@ -130,11 +131,12 @@ async def gold_rows(task: SqlTask, box: Box) -> GoldRows:
 
 
 def find_query(reply: str) -> str:
-    """The first fenced block of a reply, or the reply itself; empty if it is far too long."""
-    if len(reply) > LONGEST_QUERY:
+    """The first fenced block of a reply, or the reply itself, its thinking left out; empty if it is far too long."""
+    said = None if len(reply) > LONGEST_QUERY else after_thinking(reply)
+    if said is None:
         return ""
-    fenced = FENCED.search(reply)
-    return (fenced.group(1) if fenced else reply).strip()
+    fenced = FENCED.search(said)
+    return (fenced.group(1) if fenced else said).strip()
 
 
 def nothing(evidence: str) -> Verdict:

@@ -49,6 +49,16 @@ HEDGES = [
 ]
 
 
+def test_what_is_left_to_an_answer_never_exceeds_what_is_left_of_the_job():
+    program = (
+        "import sys, types; sys.modules['reasoning_gym'] = types.ModuleType('reasoning_gym');"
+        "from burnish.domains import rg_worker; from resource import RLIMIT_CPU, getrlimit, setrlimit;"
+        "setrlimit(RLIMIT_CPU, (10, 11)); rg_worker._allow(20.0); print(getrlimit(RLIMIT_CPU))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "(11, 11)\n", done.stderr
+
+
 @pytest.fixture(scope="module")
 def box():
     """A box that has the package preloaded where the host can isolate; without, each job takes seconds to import it."""

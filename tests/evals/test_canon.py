@@ -106,6 +106,20 @@ def test_questions_that_end_in_their_choices_are_sound() -> None:
     assert [proof.claim for proof in proofs if proof.against] == []
 
 
+def test_two_texts_of_one_answer_are_no_two_answers() -> None:
+    class Retold(Words):
+        def task(self, split, seed, index):
+            task = super().task(split, seed, index % 2)
+            gold = f"{index}: so it is {task.gold}"
+            return replace(task, id=f"words/{split}/{seed}/{index}", gold=gold, truth={"word": task.gold})
+
+    domain = Retold(lambda task, reply: float(reply.split()[-1:] == [task.truth["word"]]))
+    tasks = {"train": canon.draw(domain, "train", 1, 4), "eval": []}
+    proofs = asyncio.run(canon.on_verdicts(domain, tasks, judge_in(None, num_at_once=1), Extent()))
+    assert [proof.claim for proof in proofs if proof.against] == []
+    assert [task.id[-1] for task in canon.apart(tasks["train"], 4)] == ["0", "1"]
+
+
 def test_a_source_whose_tasks_depend_on_the_order_of_asking_is_found() -> None:
     class InTurn(Words):
         def task(self, split, seed, index):

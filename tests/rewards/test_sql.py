@@ -150,6 +150,8 @@ def test_the_replys_job_knows_nothing_of_gold(gold) -> None:
         ("```sql\nSELECT 1;\n```", "SELECT 1;"),
         ("So:\n```\nSELECT 1\n```\nThat is it.", "SELECT 1"),
         ("SELECT 1", "SELECT 1"),
+        ("<think>```\nSELECT 2\n```</think>\nSELECT 1", "SELECT 1"),
+        ("<think>Perhaps\n```\nSELECT 2\n```", ""),
         ("x" * 1_000_000, ""),
     ],
 )

@@ -83,6 +83,26 @@ def test_a_pattern_that_cannot_be_used_is_refused_at_loading():
     assert "not valid RE2" in verifier("regex").fault("(")
 
 
+def test_thinking_that_began_long_before_the_end_of_a_reply_is_thinking():
+    reply = "<think>" + "so " * 7_000 + "the answer is 5."
+    assert score("math", "5", reply) == 0.0
+    assert score("math", "5", reply + "</think> The answer is 5.") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "truth"),
+    [
+        ("exact", "<think>well</think>5"),
+        ("json", {"note": "</think>"}),
+        ("json_fields", {"note": "</think>"}),
+        ("math", "<think>it is \\boxed{5}"),
+        ("math", "it is \\boxed{5"),
+    ],
+)
+def test_a_truth_that_no_reply_could_be_is_refused_at_loading(name, truth):
+    assert verifier(name).fault(truth)
+
+
 def test_fields_are_compared_in_the_form_of_their_kind():
     reply = '{"day": "3 April 2024", "total": "€ 1.234,50", "lines": 3.0, "name": "ACME  Ltd", "extra": 1}'
     assert score("json_fields", TRUTH, reply, fields=FIELDS) == 1.0

@@ -38,7 +38,7 @@ BOLD = re.compile(r"(?<![\w)\]}])\*\*|\*\*(?![\w(\[{\\])|`")
 
 def answer_of(reply: str, is_readable: Callable[[str], bool]) -> str:
     """The text of the one answer; `Unreadable` where there is none."""
-    text = NOTE_BUT_ANSWER.sub(" ", _said(reply[-LONGEST_REPLY:]))
+    text = NOTE_BUT_ANSWER.sub(" ", _said(reply)[-LONGEST_REPLY:])
     boxes = list(BOX.finditer(text))
     hashes = text.rfind("####")
     if boxes and boxes[-1].start() > hashes:

@@ -35,6 +35,10 @@ def fault(truth: Json) -> str:
         return f"{ascii(truth)[:60]} is no text of an expression, and no number"
     if len(str(truth)) > MOST_CHARACTERS:
         return f"a truth of {len(str(truth))} characters; at most {MOST_CHARACTERS}"
+    try:
+        _of_truth(str(truth))
+    except Unreadable as error:
+        return f"no answer is read in the truth {ascii(truth)[:60]}: {error}"
     return ""
 
 
