@@ -60,7 +60,7 @@ class Fleet:
         self._advance(engine, now_s)
         self.runs[ticket] = Run(index, engine.clock, length, num_before, oldest)
         heapq.heappush(engine.ends, (engine.clock + length - num_before, ticket))
-        engine.sum_of_starts += engine.clock
+        engine.sum_of_starts += engine.clock - num_before
         self._changed(engine, index, engine.num + 1)
         return index
 
@@ -69,14 +69,14 @@ class Fleet:
         run = self.runs.pop(ticket)
         engine = self._engines[run.engine]
         self._advance(engine, now_s)
-        engine.sum_of_starts -= run.start_clock
+        engine.sum_of_starts -= run.start_clock - run.num_before
         self._changed(engine, run.engine, engine.num - 1)
         return run, min(run.length, run.num_before + int(engine.clock - run.start_clock + 0.5))
 
     def next_end(self, index: int, now_s: float) -> tuple[float, int, Ticket] | None:
         """When the engine's next member ends, under which stamp."""
         engine = self._engines[index]
-        while engine.ends and engine.ends[0][1] not in self.runs:
+        while engine.ends and not self._holds(index, *engine.ends[0]):
             heapq.heappop(engine.ends)
         if not engine.ends:
             return None
@@ -103,6 +103,11 @@ class Fleet:
             self._advance(engine, now_s)
         held = sum(engine.num * engine.clock - engine.sum_of_starts for engine in self._engines)
         return held / (self._config.kv_tokens * len(self._engines))
+
+    def _holds(self, index: int, end: float, ticket: Ticket) -> bool:
+        """Whether the member still ends there then; one that was stopped may have gone on later, or elsewhere."""
+        run = self.runs.get(ticket)
+        return run is not None and run.engine == index and run.start_clock + run.length - run.num_before == end
 
     def _advance(self, engine: Engine, now_s: float) -> None:
         passed_s = now_s - max(engine.at_s, min(self._stands_until_s, now_s))

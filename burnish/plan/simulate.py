@@ -85,11 +85,16 @@ class _Simulation:
 
     def run(self) -> Outcome:
         self._turn()
-        while self._events and self._events[0][0] <= self._ends_s:
+        while self._events and self._events[0][0] <= self._ends_s and not self._is_over:
             self._now_s, _, happen, arguments = heapq.heappop(self._events)
             happen(*arguments)
-        end_s = self._now_s if self._ends_s == math.inf else self._ends_s
+        end_s = self._now_s if self._is_over or self._ends_s == math.inf else self._ends_s
         return self._tally.outcome(end_s, self._fleet)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the last weights are loaded; what was foreseen for members that were cut is still among the events."""
+        return self._engine_version == self._cluster.scheduler.num_batches
 
     def _forget(self, group_id: str) -> None:
         for known in (self._truths, self._first_fates, self._num_judged):

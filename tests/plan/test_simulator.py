@@ -66,6 +66,30 @@ def test_standing_still_delays_by_exactly_its_time():
     assert fleet.stop(Ticket("a", 0, 0), 12.0)[1] == 7
 
 
+def test_a_member_that_goes_on_elsewhere_ends_when_its_last_token_is_there():
+    fleet = Fleet(Engines(num=2, slots=4, token_s=1.0, kv_tokens=20))
+    fleet.start(Ticket("a", 0, 0), 10, 0, 0, 0.0)
+    assert fleet.stop(Ticket("a", 0, 0), 4.0)[1] == 4
+    fleet.start(Ticket("b", 0, 0), 100, 0, 0, 4.0)
+    index = fleet.start(Ticket("a", 0, 0), 10, 4, 0, 20.0)
+    assert fleet.kv_used(20.0) == pytest.approx((16 + 4) / 40)
+    ends = {number: fleet.next_end(number, 20.0) for number in (0, 1)}
+    assert ends[index][::2] == (26.0, Ticket("a", 0, 0))
+    assert ends[1 - index][::2] == (104.0, Ticket("b", 0, 0))
+    fleet.stop(Ticket("a", 0, 0), 22.0)
+    fleet.stop(Ticket("b", 0, 0), 22.0)
+    assert fleet.kv_used(22.0) == 0
+
+
+def test_a_member_that_goes_on_where_it_was_is_not_ended_by_its_first_start():
+    fleet = Fleet(Engines(num=1, slots=4, token_s=1.0))
+    fleet.start(Ticket("b", 0, 0), 100, 0, 0, 0.0)
+    fleet.start(Ticket("a", 0, 0), 10, 0, 0, 0.0)
+    fleet.stop(Ticket("a", 0, 0), 4.0)
+    fleet.start(Ticket("a", 0, 0), 10, 4, 0, 20.0)
+    assert fleet.next_end(0, 20.0)[0] == 26.0
+
+
 def test_equal_seeds_give_equal_outcomes_and_others_do_not():
     given = read_cluster(EXAMPLE)
     one, two, other = (simulate(given.model_copy(update={"seed": seed})) for seed in (1, 1, 2))
@@ -104,6 +128,18 @@ def test_hours_end_a_simulation_that_has_no_last_batch():
     outcome = simulate(cluster(hours=0.02, scheduler={"num_batches": None}))
     assert outcome.end_s == 72.0
     assert outcome.num_batches == 19  # the first after 1.25 s, then one each 3.75 s
+
+
+def test_a_simulation_whose_last_batch_comes_before_its_hours_ends_with_it():
+    assert simulate(cluster(hours=1.0)) == simulate(cluster())
+
+
+def test_members_that_were_cut_do_not_delay_the_end():
+    lengths = {"parts": [{"share": 0.8, "of": {"median": 10.0}}, {"share": 0.2, "of": {"median": 9000.0}}]}
+    domain = {"name": "a", "lengths": lengths, "max_tokens": 9000, "alike": 0.0, "verify_s": {"median": 0.25}}
+    scheduler = {"batch_groups": 2, "group_size": 2, "extra_members": 6, "num_batches": 2}
+    outcome = simulate(cluster(domains=[domain], scheduler=scheduler))
+    assert outcome.end_s == pytest.approx(2 * (0.1 + 0.25 + 2.0 + 0.5), abs=1e-3)
 
 
 def test_a_cluster_without_an_end_is_refused():
