@@ -96,15 +96,19 @@ class Scheduler:
         ahead = self.config.lookahead if self._version < self._last_version else 0
         return max(0, max(0, self._room()) + ahead - self._intake.num_waiting)
 
-    def offer(self, prompts: Sequence[Prompt], now_s: float) -> None:
-        """Add groups to choose from; `ValueError` if one is known already."""
+    def offer(self, prompts: Sequence[Prompt], now_s: float, *, had_begun: bool = False) -> None:
+        """Add groups to choose from; `ValueError` if one is known already.
+
+        Args:
+            had_begun: an earlier process had begun these; they go first, in this order, as their tokens are older.
+        """
         self._at(now_s)
         for prompt in prompts:
             if prompt.group_id in self._live_ids:
                 raise ValueError(f"group {prompt.group_id!r} was offered before and has not ended; offer a prompt once")
             self._live_ids.add(prompt.group_id)
             lag = min(len(self._batches) / self.config.batch_groups, self.config.max_staleness)
-            self._intake.offer(prompt, now_s, version=self._version, expected_lag=lag)
+            self._intake.offer(prompt, now_s, version=self._version, expected_lag=lag, goes_first=had_begun)
 
     def close(self, now_s: float) -> None:
         """No prompts will come any more: what is there makes the last batches."""
@@ -242,6 +246,8 @@ class Scheduler:
         group.predicted_tokens = min(length.mean, group.prompt.max_tokens)
         member.oldest = oldest_version if member.oldest is None else min(member.oldest, oldest_version)
         member.newest = newest_version
+        if group.version is not None and oldest_version < group.version:
+            self._batches.began_at(group, oldest_version)
         self._enter(group, ticket.member, "judging", now_s)
         return True
 

@@ -67,6 +67,13 @@ class BatchQueue:
         assert group.version is not None
         self._began[group.version] += 1
 
+    def began_at(self, group: Group, version: int) -> None:
+        """It has older tokens than it began with here: an earlier process sampled them."""
+        assert group.version is not None and not group.is_ready
+        _decrement(self._began, group.version)
+        group.version = version
+        self.begin(group)
+
     def add_ready(self, group: Group) -> None:
         """It is complete and may train."""
         assert group.version is not None and group.ready_number is not None

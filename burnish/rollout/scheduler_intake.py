@@ -20,6 +20,8 @@ from burnish.rollout.scheduler_types import Prompt, Why
 
 Priority = Callable[[Prospect], float]
 _NO_RULES = DomainRules()
+BEFORE_ALL = -1e18
+"""A key below all ranks; finite, because state is JSON."""
 
 
 class Refused(NamedTuple):
@@ -71,10 +73,13 @@ class Intake:
         """Whether its domain can set that aside."""
         return self.account(prompt.domain).can_pay(self.rules(prompt.domain), *self.need(prompt))
 
-    def offer(self, prompt: Prompt, now_s: float, *, version: int, expected_lag: float) -> None:
+    def offer(
+        self, prompt: Prompt, now_s: float, *, version: int, expected_lag: float, goes_first: bool = False
+    ) -> None:
         """Rank a prompt and let it wait."""
         prospect = self._prospect(prompt, version, expected_lag)
-        key = rank_key(self._priority(prospect), prospect.level, now_s, self._config)
+        ranked = rank_key(self._priority(prospect), prospect.level, now_s, self._config)
+        key = BEFORE_ALL if goes_first else ranked
         latest_s = math.inf if prompt.deadline_s is None else prompt.deadline_s - prospect.predicted_s
         self.num_offered += 1
         self._backlog.push(Waiting(key, self.num_offered, prompt, prospect.level, latest_s))

@@ -109,15 +109,19 @@ class _Loop:
         self._num_let_go = 0
         if moments:
             self._append([Interrupted()])
-        self._take_up(self._ledger.pending(session.position))
+        self._take_up(moments)
 
-    def _take_up(self, group_ids: Sequence[str]) -> None:
-        """Go on with the groups that an earlier process had begun."""
+    def _take_up(self, moments: Sequence[Moment]) -> None:
+        """Go on with the groups that an earlier process had begun, in the order in which it began them."""
+        began = [event.key.number for moment in moments for event in moment.events if isinstance(event, Began)]
+        places = {number: place for place, number in reversed(list(enumerate(began)))}
+        group_ids = sorted(self._ledger.pending(self._session.position), key=lambda one: places[number_of(one)])
         for group_id in group_ids:
             members = self._ledger.rollouts(group_id)
             self._stream.adopt(number_of(group_id), members)
             self._recorded |= {(number_of(group_id), member.member): member for member in members}
-        self._scheduler.offer([self._prompt(number_of(group_id)) for group_id in group_ids], self._clock())
+        prompts = [self._prompt(number_of(group_id)) for group_id in group_ids]
+        self._scheduler.offer(prompts, self._clock(), had_begun=True)
 
     def next_step(self) -> dict[str, float]:
         """Sample and judge until a batch is ready, and train on it."""
@@ -130,7 +134,7 @@ class _Loop:
             if decision.load_weights:
                 return self._train()
             if not (self._plan(now_s) or self._judge(0.0)):
-                self._go_on()
+                self._go_on(has_let_go=bool(decision.ended))
 
     def _load(self) -> Load:
         return Load(num_slots=self._session.recipe.engine.max_rows, num_waiting=self._stream.num_waiting)
@@ -153,8 +157,8 @@ class _Loop:
         self._scheduler.weights_ready(plan.version + 1, now_s)
         return True
 
-    def _go_on(self) -> None:
-        """Sample, or wait for a verdict where there is nothing to sample."""
+    def _go_on(self, *, has_let_go: bool) -> None:
+        """Sample, or wait for a verdict where there is nothing to sample, or draw anew for what was let go."""
         if self._stream.num_under_way:
             self._sample()
         elif self._verdicts.num_asked:
@@ -162,7 +166,7 @@ class _Loop:
             self._judge(1.0)
             self._idle_s += time.monotonic() - started
             self._tell_if_long()
-        else:
+        elif not has_let_go:
             raise InvariantError(f"stage 'rl' cannot go on: {self._scheduler.status(self._clock()).text}")
 
     def _tell_if_long(self) -> None:

@@ -211,6 +211,31 @@ def test_a_stall_has_a_name():
     assert "oldest: group g (a), member 1, judging for 90 s" in status.text
 
 
+@pytest.mark.parametrize("order", ["due", "admission"])
+def test_groups_that_an_earlier_process_had_begun_train_before_newer_ones_and_in_time(order):
+    scheduler = Scheduler(config(max_staleness=1, batch_order=order), first_version=5)
+    scheduler.offer([prompt("old", max_tokens=1000, level=1)], 0.0, had_begun=True)
+    tickets = begun(scheduler, prompt("new", level=0))
+    for value, ticket in enumerate(sorted(tickets)):
+        version = 4 if ticket.group_id == "old" else 5
+        scheduler.sampled(ticket, 1.0, num_tokens=10, oldest_version=version, newest_version=version)
+        scheduler.judged(ticket, 1.0, kind="scored", score=value)
+    assert [group.group_id for group in scheduler.next_batch(2.0).groups] == ["old"]
+
+
+def test_a_batch_waits_for_a_group_whose_tokens_are_older_than_its_begin():
+    scheduler = Scheduler(config(max_staleness=1, batch_order="due"), first_version=5)
+    tickets = begun(scheduler, prompt("old"), prompt("new"))
+    for ticket in tickets:
+        version = 4 if ticket.group_id == "old" else 5
+        scheduler.sampled(ticket, 1.0, num_tokens=10, oldest_version=version, newest_version=version)
+    verdicts = [ticket for ticket in tickets if ticket.group_id == "new"] + [t for t in tickets if t.group_id == "old"]
+    for value, ticket in enumerate(verdicts):
+        assert scheduler.next_batch(2.0) is None
+        scheduler.judged(ticket, 2.0, kind="scored", score=value)
+    assert [group.group_id for group in scheduler.next_batch(2.0).groups] == ["old"]
+
+
 def test_a_crash_loses_what_was_in_flight_and_no_prompt():
     scheduler = Scheduler(config())
     first, second = begun(scheduler)

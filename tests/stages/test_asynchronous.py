@@ -89,6 +89,16 @@ def test_a_group_with_too_few_scores_is_dropped_and_booked(tmp_path: Path) -> No
     assert (counts.issued, counts.ready) == (0, 0)
 
 
+def test_prompts_that_a_spent_budget_refuses_are_drawn_past_also_while_nothing_else_is_under_way(
+    tmp_path: Path,
+) -> None:
+    budget = {"domains": {"arithmetic": {"token_budget": 20}}}  # one group of three members
+    options = {"num_steps": 2, "prompts_per_step": 1, "max_staleness": 1, "max_draws_factor": 4.0, "scheduler": budget}
+    events = run(tmp_path, ScriptedVerdicts(1), **options)
+    assert [event.step for event in events if isinstance(event, Trained)] == [0, 1]
+    assert Counter(event.why for event in events if isinstance(event, Ended))["budget"] > 3
+
+
 def num_lost_at_the_first_end(events: list[Event]) -> int:
     """How many members were under way in the engine."""
     before = events[: events.index(Interrupted())]
