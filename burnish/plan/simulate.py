@@ -93,7 +93,7 @@ class _Simulation:
 
     @property
     def _is_over(self) -> bool:
-        """Whether the last weights are loaded; what was foreseen for members that were cut is still among the events."""
+        """Whether the last weights are loaded; what was foreseen for members that were cut may still be to come."""
         return self._engine_version == self._cluster.scheduler.num_batches
 
     def _forget(self, group_id: str) -> None:
