@@ -138,10 +138,11 @@ def application(backend: Backend, settings: Settings) -> Starlette:
             yield
         finally:
             expiry.cancel()
-            for name in list(state.places):
-                await state.stop(name)
+            ends = await asyncio.gather(*map(state.stop, list(state.places)), return_exceptions=True)
             if state.stopping:
                 await asyncio.wait(state.stopping)
+            for fault in filter(None, ends):  # told once all the others are stopped
+                raise fault
 
     def route(path: str, method: str, meet: Callable[[_State, Request], Awaitable[BaseModel]]) -> Route:
         async def endpoint(request: Request) -> Response:

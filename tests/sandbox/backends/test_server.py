@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from burnish.commands.sandbox_server import read_token
-from burnish.core.errors import ConfigError
+from burnish.core.errors import ConfigError, SandboxError
 from burnish.sandbox.backends import none, server, wire
 from burnish.sandbox.types import ResourceLimits
 
@@ -91,6 +91,29 @@ def test_a_place_lives_as_long_as_its_client_is_heard_of(beats, status):
         return await soon(client, path)
 
     assert with_server(work, lease_s=10.0, now=clock, look_every_s=0.01) == status
+
+
+def test_a_place_that_cannot_be_stopped_keeps_a_server_that_ends_from_no_other():
+    stopped = []
+
+    class Stuck:
+        async def stop(self) -> None:
+            stopped.append(self)
+            raise SandboxError("it stays")
+
+    class Backend:
+        async def start(self, spec) -> Stuck:
+            return Stuck()
+
+    async def run() -> None:
+        application = server.application(Backend(), server.Settings(token=TOKEN))
+        async with application.router.lifespan_context(application):
+            for _ in range(2):
+                assert (await Client(application).ask("POST", "/v1/places", PLACE))[0] == 200
+
+    with pytest.raises(SandboxError, match="it stays"):
+        asyncio.run(run())
+    assert len(stopped) == 2
 
 
 def test_a_body_that_is_too_large_is_refused():
