@@ -95,8 +95,11 @@ def edited_in_place(events: Sequence[Event], fault: Fault) -> Part:
 
 
 def changed_little(events: Sequence[Event], fault: Fault) -> Part:
-    """The lines that mend the fault, against the lines that were changed."""
-    changed = sum(event.last_line - event.first_line + 1 for event in events if event.kind == "edit")
+    """The lines that mend the fault, against the lines that were changed; nothing if a file was written anew."""
+    edits = [event for event in events if event.kind == "edit"]
+    if not all(event.last_line for event in edits):
+        return NOTHING
+    changed = sum(event.last_line - event.first_line + 1 for event in edits)
     return Part(value=fault.num_lines / max(fault.num_lines, changed)) if changed else NOTHING
 
 

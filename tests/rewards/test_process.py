@@ -42,6 +42,7 @@ def test_a_whole_good_episode_worked_by_hand() -> None:
         ([EDIT, at(3, EDIT, path="b.py")], "edited_in_place", 0.5),
         ([at(2, EDIT, last_line=15)], "changed_little", 0.25),
         ([], "changed_little", 0.0),
+        ([at(2, EDIT, first_line=0, last_line=0)], "changed_little", 0.0),  # the whole file
         ([CHECK, at(4, EDIT)], "verified", 0.0),
         ([EDIT, CHECK, at(4, EDIT, kind="undo")], "verified", 0.0),
     ],
