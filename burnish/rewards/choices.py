@@ -5,7 +5,7 @@ its first label if that stands at the start, alone or before a mark (`B`, `(B)`,
 
 Decisions: the case of a label counts, so that the article `a` is no choice; but a small letter is one where a bracket
 closes behind it or nothing else is said (`b) Paris`, `(b)`, `b`), and no other label is named. Full-width letters are
-letters. Two different labels are no choice.
+letters. Tags are no part of a reply. Two different labels are no choice.
 Not covered: choosing by repeating a choice's text.
 """
 
@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from burnish.rewards.regions import LONGEST_REPLY, answer_region
+from burnish.rewards.regions import LONGEST_REPLY, NOTE, answer_region
 
 BARE = re.compile(r"\s*(?:[Oo]ption|[Cc]hoice)?[\s*_`\"'$\\({\[]{0,10}(?:(?:text|textbf|mathrm)\{?[\s*(]{0,4})?")
 SMALL = re.compile(
@@ -24,7 +24,8 @@ MARKED_AFTER = re.compile(r"[*_ ]{0,3}[).:\]-]|[\s*_`\"'$\\)}\].]*$")
 
 def chosen(reply: str, labels: Sequence[str]) -> str | None:
     """Read the chosen label; None where there is not exactly one."""
-    reply = _in_capitals(unicodedata.normalize("NFKC", reply[-LONGEST_REPLY:]), labels)
+    said = NOTE.sub(" ", unicodedata.normalize("NFKC", reply[-LONGEST_REPLY:]))
+    reply = _in_capitals(said, labels)
     region = answer_region(reply)
     if region.kind == "plain" or (region.kind == "cue" and not _labels_in(region.text, labels)):
         return _at_start(reply.strip()[:10_000], labels)
