@@ -248,7 +248,8 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
         ledger = Ledger(folder.path / "ledger.sqlite")
         stack.callback(ledger.close)
         metrics = stack.enter_context(MetricsLog(folder.path / "metrics.jsonl"))
-        with folder.trial(), console.status(Text(f"Loading {recipe.model.name} (the first time takes a minute)")):
+        stack.enter_context(folder.trial())
+        with console.status(Text(f"Loading {recipe.model.name} (the first time takes a minute)")):
             loaded = load(recipe.model.name, dtype=recipe.model.dtype)
             policy = make_policy(loaded, recipe.model, recipe.seed, recipe.learner)
         means = stack.enter_context(

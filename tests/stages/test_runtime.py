@@ -5,18 +5,20 @@ import random
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
-from burnish.core.errors import ConfigError
-from burnish.core.recipe import Recipe, read_recipe
+from burnish.core.errors import BurnishError, ConfigError
+from burnish.core.recipe import EngineConfig, Recipe, read_recipe
 from burnish.stages.check import check_recipe, open_stages
 from burnish.stages.runner import run_recipe
 from tests.rollout.test_verifier_workers import descendants
 from tests.runtime.ray_cluster import ray_cluster
+from tests.stages import streams
+from tests.stages.streams import session_of
 
 
 @contextmanager
@@ -38,6 +40,16 @@ def recipe(name: str, *assignments: str) -> Recipe:
 def test_a_runtime_that_cannot_work_is_refused_before_anything_starts() -> None:
     with pytest.raises(ConfigError, match="learner_ranks = 2: stages train in one process so far; say 1"):
         open_stages(recipe("refused", "runtime.learner_ranks=2"))
+
+
+def test_a_run_whose_engine_cannot_be_opened_leaves_its_name_free(tmp_path: Path) -> None:
+    nobody = EngineConfig(use="vllm", options={"url": "http://127.0.0.1:1", "most_tries": 1})
+    for engine, error in (
+        (nobody, pytest.raises(BurnishError, match="127[.]0[.]0[.]1:1")),
+        (EngineConfig(), nullcontext()),
+    ):
+        with error, session_of(streams.recipe().model_copy(update={"engine": engine}), tmp_path) as session:
+            assert session.means.engine.version == 0
 
 
 @pytest.mark.slow
