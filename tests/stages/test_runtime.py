@@ -44,10 +44,8 @@ def test_a_runtime_that_cannot_work_is_refused_before_anything_starts() -> None:
 
 def test_a_run_whose_engine_cannot_be_opened_leaves_its_name_free(tmp_path: Path) -> None:
     nobody = EngineConfig(use="vllm", options={"url": "http://127.0.0.1:1", "most_tries": 1})
-    for engine, error in (
-        (nobody, pytest.raises(BurnishError, match="127[.]0[.]0[.]1:1")),
-        (EngineConfig(), nullcontext()),
-    ):
+    refused = pytest.raises(BurnishError, match=r"127\.0\.0\.1:1")
+    for engine, error in ((nobody, refused), (EngineConfig(), nullcontext())):
         with error, session_of(streams.recipe().model_copy(update={"engine": engine}), tmp_path) as session:
             assert session.means.engine.version == 0
 
