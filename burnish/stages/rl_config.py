@@ -73,6 +73,8 @@ class Config(Updates):
     """Pull towards the policy that the stage began with."""
     entropy_bonus: float = Field(0.0, ge=0)
     """Weight in the loss of the entropy of each trained token's distribution, which it raises; 0 is none."""
+    entropy_floor: float = Field(0.0, ge=0)
+    """The run stops where the policy's entropy, in nats a token, is below it; 0 never stops."""
     learning_rate: float = Field(2e-4, gt=0)
     num_warmup: int = Field(2, ge=0)
     decay: Decay = "constant"

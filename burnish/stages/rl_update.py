@@ -1,5 +1,6 @@
 """One update of stage `rl`, the same for both of its loops: what is chosen before the loop, and a step's training."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from burnish.objectives.dialects import Choice
 from burnish.rollout import invariants
 from burnish.rollout.approximation import approximations
 from burnish.rollout.attempts import NO_LIMIT
-from burnish.rollout.collapse import collapse_message
+from burnish.rollout.collapse import check_floor, collapse_message
 from burnish.rollout.collect import Collector, StepRollouts
 from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Mixture
@@ -167,6 +168,7 @@ def _train(
         if plan.critic and valued:
             sums.update(plan.critic.update(batch.rows, valued, config.value_rate(step)))
     means = {name: value / len(parts) for name, value in sums.items()} | dict(plan.mismatch.take())
+    check_floor(means.get("entropy", math.inf), config.entropy_floor)
     means |= dict(plan.corrected.take())
     means |= value_metrics([part.valued for part in parts if part.valued])
     rows = [row for part in parts for row in part.batch.rows]

@@ -89,7 +89,7 @@ def test_a_group_with_too_few_scores_is_dropped_and_booked(tmp_path: Path) -> No
     assert (counts.issued, counts.ready) == (0, 0)
 
 
-def test_prompts_that_a_spent_budget_refuses_are_drawn_past_also_while_nothing_else_is_under_way(
+def test_prompts_that_a_spent_budget_refuses_are_drawn_past_while_nothing_is_under_way(
     tmp_path: Path,
 ) -> None:
     budget = {"domains": {"arithmetic": {"token_budget": 20}}}  # one group of three members
