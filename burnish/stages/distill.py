@@ -45,7 +45,7 @@ from burnish.stages.rl_loss import compose, load_objective
 from burnish.stages.rl_metrics import step_metrics
 from burnish.stages.rl_mismatch import MISMATCH_LIMIT, Mismatch
 from burnish.stages.session import Session
-from burnish.stages.sft import demonstrations
+from burnish.stages.sft import shown, taught
 from burnish.stages.updates import Updates
 
 TRAINS = True
@@ -130,14 +130,18 @@ class _Plan:
     backward: Backward
     takes_stored: Sequence[bool]
     """Of each step: whether it trains on stored replies, and samples none."""
+    stored: Mixture | None
+    """The tasks whose correct replies those are, where a step takes them."""
 
 
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train towards the teacher; resumes after the last checkpoint, from the rollouts that are kept."""
+    takes = takes_stored(config, session.train_seed)
     plan = _Plan(
         collector=_collector(session, config),
         backward=_backward(session, config),
-        takes_stored=takes_stored(config, session.train_seed),
+        takes_stored=takes,
+        stored=taught(session) if any(takes) else None,
     )
     session.policy.reset_optimiser(config.optimiser_config())
     first = training.resume(session)
@@ -239,12 +243,15 @@ def _step(session: Session, config: Config, plan: _Plan, step: int) -> float:
 def _stored_step(session: Session, config: Config, plan: _Plan, step: int) -> float:
     """One step on stored replies; returns how far the student is from the teacher on them."""
     started = time.monotonic()
-    num = config.prompts_per_step
-    trained = _learn(session, config, plan, step, [[row] for row in demonstrations(session, num, first=step * num)])
-    trained["divergence_stored"] = trained.pop("divergence")
+    assert plan.stored, "the step takes stored replies"
+    first = step * config.prompts_per_step
+    rows = shown(session, plan.stored, range(first, first + config.prompts_per_step))
+    trained = _learn(session, config, plan, step, [[row] for row in rows])
+    if rows:  # tasks of a source may lack a correct reply
+        trained["divergence_stored"] = trained.pop("divergence")
     session.metrics.log(step, session.stage_name, **trained, train_s=time.monotonic() - started)
     session.heartbeat()
-    return trained["divergence_stored"]
+    return trained.get("divergence_stored", 0.0)
 
 
 def _train(session: Session, config: Config, plan: _Plan, step: int, groups: Sequence[Group]) -> dict[str, float]:
@@ -258,7 +265,9 @@ def _learn(
     session: Session, config: Config, plan: _Plan, step: int, rows_P: Sequence[Sequence[Row]]
 ) -> dict[str, float]:
     rate = config.rate(step, config.num_steps)
-    parts = _split(rows_P, config.updates_per_step)
+    parts = [rows for rows in _split(rows_P, config.updates_per_step) if rows]
+    if not parts:
+        return {"tokens_trained": 0}
     sums: Counter[str] = Counter()
     for number, rows in enumerate(parts):
         sums.update(plan.backward(rows, number == 0) | {"grad_norm": session.policy.optim_step(rate)})

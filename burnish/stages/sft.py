@@ -1,12 +1,13 @@
 """Supervised fine-tuning on demonstrations that the task sources produce (their `gold`)."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic import Field
 
 from burnish.core.errors import ConfigError
+from burnish.domains import Domain
 from burnish.learner.packing import Row
 from burnish.learner.policy import Batch
 from burnish.objectives import sft
@@ -18,6 +19,8 @@ from burnish.stages.session import Session
 from burnish.stages.updates import Updates
 
 TRAINS = True
+
+_NUM_LOOKED_AT = 64
 
 
 class Config(Updates):
@@ -63,22 +66,33 @@ def _update(session: Session, config: Config, rows: Sequence[Row], step: int, nu
     return metrics["loss"]
 
 
-def demonstrations(session: Session, num: int, *, first: int = 0) -> list[Row]:
-    """Draw `num` tasks and show their correct replies, from the draw `first` on."""
-    teachers = [
-        source for source in session.sources if source.domain.task("train", session.train_seed, 0).gold is not None
-    ]
+def demonstrations(session: Session, num: int) -> list[Row]:
+    """Draw `num` tasks and show their correct replies."""
+    return shown(session, taught(session), range(num))
+
+
+def taught(session: Session) -> Mixture:
+    """The tasks of the sources that know correct replies."""
+    teachers = [source for source in session.sources if _knows_replies(source.domain, session.train_seed)]
     if not teachers:
         raise ConfigError(
             f"{session.stage_name}: no source of the recipe knows correct replies (gold); leave the stage out, or add "
             "a source that does"
         )
-    mixture = Mixture(teachers, seed=session.train_seed, exclude=session.held_out_prompts())
-    rows: list[Row] = []
-    for index in range(first, first + num):
-        task = mixture.draw(index).task
-        if task.gold is None:
-            continue
-        shown = session.means.chat.demonstration(task.messages, task.gold)
-        rows.append(Row(token_ids=shown.token_ids, was_sampled=shown.was_sampled))
-    return rows
+    return Mixture(teachers, seed=session.train_seed, exclude=session.held_out_prompts())
+
+
+def _knows_replies(domain: Domain, seed: int) -> bool:
+    """Whether some of the first tasks have one: a file's rows need not all."""
+    size = domain.size("train")
+    num = _NUM_LOOKED_AT if size is None else min(size, _NUM_LOOKED_AT)
+    return any(domain.task("train", seed, index).gold is not None for index in range(num))
+
+
+def shown(session: Session, mixture: Mixture, numbers: Iterable[int]) -> list[Row]:
+    """The correct replies to these draws, less tasks without one."""
+    tasks = [mixture.draw(number).task for number in numbers]
+    demonstrated = [
+        session.means.chat.demonstration(task.messages, task.gold) for task in tasks if task.gold is not None
+    ]
+    return [Row(token_ids=each.token_ids, was_sampled=each.was_sampled) for each in demonstrated]

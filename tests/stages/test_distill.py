@@ -1,5 +1,7 @@
 """Stage `distill`: the student goes towards a teacher that shares its vocabulary."""
 
+import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -9,7 +11,7 @@ import torch
 
 from burnish.core import metrics
 from burnish.core.errors import ConfigError
-from burnish.core.recipe import Recipe, read_recipe
+from burnish.core.recipe import Recipe, TaskEntry, read_recipe
 from burnish.engine.endpoint import EndpointConfig
 from burnish.learner.distil import divergence_backward, score
 from burnish.learner.packing import Row
@@ -74,6 +76,34 @@ def test_below_one_lambda_some_steps_train_on_replies_that_the_tasks_know(tmp_pa
     assert {True, False} == set(drawn)
     stored = [row["divergence_stored"] for row in rows if "divergence_stored" in row]
     assert stored[-1] < stored[0]
+
+
+def with_rows(folder: Path, golds: Sequence[str | None], **options: object) -> Recipe:
+    """Stage `distill` alone on a file whose rows may lack a correct reply."""
+    rows = [
+        {"prompt": f"{number}", "truth": "a", "verifier": "regex"} | ({} if gold is None else {"gold": gold})
+        for number, gold in enumerate(golds)
+    ]
+    file = folder / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    whole = recipe(DISTILL | {"objective": "gkd", "prompts_per_step": 1} | options)
+    return whole.model_copy(update={"tasks": [TaskEntry(domain=f"jsonl:{file}", num_eval=2)]})
+
+
+def test_a_step_whose_tasks_know_no_reply_trains_on_nothing_and_says_so(tmp_path: Path) -> None:
+    whole = with_rows(tmp_path, ["a", None] * 10, student_share=0.0)
+    run_recipe(whole, tmp_path, resume=False)
+    rows = [row.values for row in metrics.read(tmp_path / "d" / "metrics.jsonl")]
+    trained = [row["tokens_trained"] > 0 for row in rows]
+    assert {True, False} == set(trained)
+    assert [("divergence_stored" in row, "grad_norm" in row) for row in rows] == [(each, each) for each in trained]
+
+
+def test_sources_without_correct_replies_are_told_of_before_anything_is_sampled(tmp_path: Path) -> None:
+    whole = with_rows(tmp_path, [None] * 20, student_share=0.9)
+    with pytest.raises(ConfigError, match="0-distill: no source of the recipe knows correct replies"):
+        run_recipe(whole, tmp_path, resume=False)
+    assert metrics.read(tmp_path / "d" / "metrics.jsonl") == []
 
 
 @pytest.mark.parametrize(("share", "expected"), [(None, 0.0), (1.0, 0.0), (0.0, 1.0), (0.25, 0.75)])
