@@ -9,8 +9,9 @@ variables by betting" (JRSS B 2024, https://arxiv.org/abs/2010.09686), Theorem 3
 with the planned number of tasks in place of t log(t + 1), which is as valid, and sharper near that number.
 
 Tasks must be in an order that does not depend on the scores, and `num_planned` the same at each look. Tasks that
-share a source count as one, their mean, where there are at least `MIN_CLUSTERS` sources (`statistics`). Several
-checkpoints and suites in one run: `share_of_alpha`.
+share a source count as one, their mean, where there are at least `MIN_CLUSTERS` sources (`statistics`); bets are made
+on sources in the order in which they come. What was bet on must stay as it was: later looks add whole sources, and the
+first look has `MIN_CLUSTERS` of them. Several checkpoints and suites in one run: `share_of_alpha`.
 
 Covered: any scores in [0, 1], any dependence between the two models' scores. Not covered: tasks that were chosen by
 their results.
@@ -73,7 +74,8 @@ def judge(
     if not before:
         return Answer(kind="inconclusive", mean=0.0, num_units=0, num_more=num_planned,
                       log_capital_above=0.0, log_capital_below=0.0)  # fmt: skip
-    sums_U, sizes_U = unit_totals(np.asarray(after, dtype=float) - np.asarray(before, dtype=float), clusters)
+    differences_N = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
+    sums_U, sizes_U = unit_totals(differences_N, _numbered(clusters))
     units_U = (sums_U / sizes_U + 1) / 2
     null = (1 - margin) / 2
     above = log_capital(units_U, null, alpha=alpha, num_planned=num_planned)
@@ -112,6 +114,12 @@ def _answer(above_U: Floats, below_U: Floats, needed: float, mean: float, num_un
         log_capital_above=float(above_U[-1]),
         log_capital_below=float(below_U[-1]),
     )
+
+
+def _numbered(clusters: Sequence[str]) -> list[str]:
+    """Names that sort as the clusters come, so that those of a later look come behind."""
+    places = {name: place for place, name in enumerate(dict.fromkeys(clusters))}
+    return [f"{places[name]:09}" for name in clusters]
 
 
 def _first(holds_U: NDArray[np.bool_]) -> int:

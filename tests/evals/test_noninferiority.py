@@ -75,6 +75,15 @@ def test_tasks_of_one_source_count_as_one() -> None:
     assert (answer.kind, answer.num_units) == ("inconclusive", 10)
 
 
+def test_an_answer_stays_whatever_sources_a_later_look_adds() -> None:
+    num = 30
+    sources = [f"z {i}" for i in range(num)] + [f"a {i}" for i in range(num)]  # the later ones sort before
+    before, after = [0.5] * num + [1.0] * num, [0.5] * num + [0.0] * num
+    for looked in (num, 2 * num):
+        answer = judge(before[:looked], after[:looked], sources[:looked], margin=0.3, alpha=0.05, num_planned=num)
+        assert (answer.kind, answer.num_units) == ("pass", looked)
+
+
 def test_the_parts_of_alpha_sum_to_it() -> None:
     parts = [share_of_alpha(0.05, num_suites=4, look=look) for look in range(1, 20_000)]
     assert 4 * sum(parts) == pytest.approx(0.05, rel=1e-3)
