@@ -89,6 +89,11 @@ def test_a_fault_names_its_function_and_line() -> None:
     assert (fault.kind, fault.function, fault.line) == ("comparison", "A.f.<locals>.g", 4)
 
 
+def test_a_statement_is_named_by_its_own_line_and_one_that_does_nothing_is_not_dropped() -> None:
+    source = "def f(a):\n    if a:\n        b = 1\n        a += b\n    ...\n    return a\n"
+    assert [fault.line for fault in find.mutations(source, ["dropped_statement"])] == [3, 4]
+
+
 def test_every_mutant_of_real_code_parses_and_differs_only_where_it_says() -> None:
     source = inspect.getsource(textwrap)
     faults = find.mutations(source)

@@ -5,6 +5,7 @@ Mutants keep every other byte of the file, so that a diff shows the fault and no
 """
 
 import ast
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -51,6 +52,10 @@ class Text:
         """A node's text."""
         start, end = self.span(node)
         return self.bytes[start:end].decode()
+
+    def line(self, at: int) -> int:
+        """The line that a byte is on, from 1."""
+        return bisect_right(self._starts, at)
 
     def between(self, start: int, end: int) -> str:
         """The text of a span."""

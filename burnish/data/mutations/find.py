@@ -26,11 +26,10 @@ def mutations(source: str, kinds: Collection[str] = tuple(OPERATORS)) -> list[Mu
 def _of_function(name: str, function: Function, text: Text, kinds: Collection[str]) -> Iterator[Mutation]:
     scope, segment = _scope(function), _Segment(function, text)
     for node in _own_nodes(function):
-        line = node.lineno if isinstance(node, ast.stmt | ast.expr | ast.excepthandler) else function.lineno
         for kind in kinds:
             for edits in OPERATORS[kind](node, text, scope):
                 if kind in SURE or segment.means_something_else(edits):
-                    yield Mutation(kind=kind, function=name, line=line, edits=edits)
+                    yield Mutation(kind=kind, function=name, line=text.line(edits[0].start), edits=edits)
 
 
 class _Segment:

@@ -115,7 +115,7 @@ def returned_nothing(node: ast.AST, text: Text, scope: Scope) -> Iterator[Edits]
 def dropped_statement(node: ast.AST, text: Text, scope: Scope) -> Iterator[Edits]:
     """A statement that is not there."""
     for statement in chain.from_iterable(_blocks(node)):
-        if isinstance(statement, SIMPLE) and not _is_docstring(statement):
+        if isinstance(statement, SIMPLE) and not _is_docstring(statement) and not _is_ellipsis(statement):
             yield (text.replace(statement, "pass"),)
 
 
@@ -194,6 +194,10 @@ def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
     """The blocks of statements that a node holds."""
     blocks = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
     return [block for block in blocks if isinstance(block, list)]
+
+
+def _is_ellipsis(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node.value.value is ...
 
 
 def _is_docstring(node: ast.stmt) -> bool:
