@@ -97,13 +97,15 @@ def test_a_file_of_something_else_and_an_empty_folder_are_named(tmp_path: Path) 
         offline_data.files(tmp_path / "empty")
 
 
-def test_another_temperature_than_the_run_sampled_at_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "stage", [{"use": "rl", "num_steps": 1}, {"use": "distill", "num_steps": 1, "teacher": "tiny"}]
+)
+def test_another_temperature_than_the_run_sampled_at_is_refused(stage: dict[str, object], tmp_path: Path) -> None:
     run = tmp_path / "r"
     (run / "trajectories").mkdir(parents=True)
-    stages = [{"use": "rl", "num_steps": 1, "temperature": 0.7}]
-    plain = {"name": "r", "tasks": [{"domain": "arithmetic"}], "stages": stages}
+    plain = {"name": "r", "tasks": [{"domain": "arithmetic"}], "stages": [stage | {"temperature": 0.7}]}
     (run / "recipe.resolved.json").write_text(json.dumps(Recipe.model_validate(plain).model_dump(mode="json")))
-    stored(run / "trajectories", GOOD, name="0-rl-step-00000.parquet")
+    stored(run / "trajectories", GOOD, name=f"0-{stage['use']}-step-00000.parquet")
     paths = offline_data.files(run)
     offline_data.check_temperature(paths, 0.7)
     with pytest.raises(ConfigError, match=r"sampled at temperature 0.7.*set its temperature to 0.7"):
