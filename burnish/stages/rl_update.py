@@ -8,10 +8,13 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from burnish.core import metrics as metrics_log
+from burnish.core.errors import ConfigError
 from burnish.engine.types import SamplingParams
 from burnish.learner.batch import Batch
 from burnish.learner.packing import Row
 from burnish.learner.policy import LossFunction, Policy
+from burnish.learner.weights import Snapshot
+from burnish.models.forward import head_of
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
 from burnish.rollout import invariants
@@ -72,7 +75,8 @@ def make_plan(session: Session, config: Config) -> Plan:
     critic = _critic(session, config, choice)
     mismatch, corrected = Mismatch(), Corrected()
     multipliers = multipliers_of(config.used_correction(choice), config.correction_options)
-    reference = _reference(session.policy, config)
+    beginning = session.policy.snapshot() if config.kl_coefficient else None
+    reference = _reference(session.policy, config, beginning)
     kl_in_reward = config.kl_coefficient if config.kl_in == "reward" else 0.0
     collector = Collector(
         means=session.means,
@@ -103,7 +107,7 @@ def make_plan(session: Session, config: Config) -> Plan:
         ),
         aggregate=config.aggregation or choice.aggregation,
         reference_logprobs=None if kl_in_reward else reference,
-        reference_top=_reference_top(session.policy, config),
+        reference_top=_reference_top(session.policy, config, beginning),
         mismatch=mismatch,
         corrected=corrected,
         critic=critic,
@@ -120,17 +124,18 @@ def _critic(session: Session, config: Config, choice: Choice) -> Critic | None:
     )  # fmt: skip
 
 
-def _reference(policy: Policy, config: Config) -> ReferenceLogprobs | None:
-    if not config.kl_coefficient:
+def _reference(policy: Policy, config: Config, beginning: Snapshot | None) -> ReferenceLogprobs | None:
+    if beginning is None:
         return None
-    beginning = policy.snapshot()
     return lambda rows: policy.logprobs(rows, config.temperature, within=policy.as_snapshot(beginning))
 
 
-def _reference_top(policy: Policy, config: Config) -> ReferenceTop | None:
-    if not config.kl_coefficient or config.kl_kind != "top_k":
+def _reference_top(policy: Policy, config: Config, beginning: Snapshot | None) -> ReferenceTop | None:
+    if beginning is None or config.kl_kind != "top_k":
         return None
-    beginning, k = policy.snapshot(), config.kl_top_k or 16
+    k, vocabulary = config.kl_top_k or 16, len(head_of(policy.model).weight_V_D)
+    if k > vocabulary:
+        raise ConfigError(f"kl_top_k is {k}, and the model has {vocabulary} tokens; set it to at most that many")
     return lambda rows: policy.top_tokens(rows, k, config.temperature, within=policy.as_snapshot(beginning))
 
 
