@@ -141,7 +141,7 @@ class LocalShell:
         check_limits({"wall_s": timeout_s})
         if self._word:
             raise SandboxError("sandbox: a command runs in this shell; wait for it with type(''), or interrupt() it")
-        if "\0" in command:
+        if b"\0" in _encoded(command):
             raise SandboxError("sandbox: bad command for a shell: it has a NUL in it")
         self._expect()
         self._terminal.output.clear()
@@ -155,8 +155,9 @@ class LocalShell:
         check_limits({"wall_s": timeout_s})
         if not self._word:
             raise SandboxError("sandbox: no command runs in this shell that could be typed to; send() one first")
+        keys = _encoded(text)
         self._num_shown = len(self._terminal.output)
-        await self._press(text.encode())
+        await self._press(keys)
         return await self._finish(timeout_s, keeps_running)
 
     async def interrupt(self) -> None:
@@ -353,6 +354,13 @@ async def seen_through(work: Coroutine[None, None, Reply]) -> Reply:
         if not task.cancelled():
             task.exception()  # seen: what was called off may end in any way
         raise
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise SandboxError(f"sandbox: bad text for a shell: {error.reason}, at character {error.start}") from None
 
 
 def _pid_of(pidfd: int) -> int:

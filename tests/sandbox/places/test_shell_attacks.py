@@ -32,6 +32,20 @@ def send(do, shell) -> Callable[..., Reply]:
     return lambda command, timeout_s=60.0, **rest: do(shell.send(command, timeout_s, **rest))
 
 
+@pytest.mark.parametrize("text", ["echo \ud800", "echo \0"])
+def test_a_command_that_is_no_text_is_refused_and_the_session_goes_on(send, text):
+    with pytest.raises(SandboxError, match=r"bad (text|command) for a shell"):
+        send(text)
+    assert send("echo on").output == "on\n"
+
+
+def test_keys_that_are_no_text_are_refused_and_the_command_goes_on(do, shell, send):
+    send("read line; echo $line", 0.1, keeps_running=True)
+    with pytest.raises(SandboxError, match="bad text for a shell"):
+        do(shell.type("\ud800"))
+    assert do(shell.type("on\n")).output == "on\n"
+
+
 @pytest.mark.parametrize("start", [b"\x1bP", b"\x1b]", b"\x1b[", b"\x1b[0;", b"\x1b ", b"\x1b^"])
 def test_escape_codes_without_end_cost_one_look_each(start):
     text = start * (1 << 16)  # with a look at all that follows, each: hours
