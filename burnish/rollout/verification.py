@@ -91,7 +91,7 @@ class Verification:
         self._unanswered: dict[int, _Work] = {}
         self._in_flight: dict[tuple[int, str, str], _Work] = {}
         self._questions: dict[int, tuple[Domain, Question | None]] = {}
-        self._num_asked: Counter[str] = Counter()
+        self._num_asked: Counter[int] = Counter()
         self._flagged: set[str] = set()
         self._tallies: defaultdict[str, Tally] = defaultdict(Tally)
         self._checked: Counter[str] = Counter()
@@ -349,8 +349,9 @@ class Verification:
             return False
         if len(self._num_asked) > MOST_COUNTED:
             self._num_asked.clear()
-        self._num_asked[name] += 1
-        return derive(self._sampling.seed, what, name, self._num_asked[name]) < share * 2**63
+        short = derive(0, name)  # a name holds a whole reply, and many are kept
+        self._num_asked[short] += 1
+        return derive(self._sampling.seed, what, name, self._num_asked[short]) < share * 2**63
 
 
 async def _verify_here(domain: Domain, task: Task, reply: str, box: Box) -> Verdict:

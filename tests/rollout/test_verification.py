@@ -1,6 +1,7 @@
 """The queue, the joins, the cache and the second looks, with a verifier that does what it is told."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -307,3 +308,15 @@ def test_verdicts_and_second_looks_do_not_depend_on_scheduling(tmp_path: Path, n
     scores, num_checked = run(shuffled())
     assert scores == [(number % 10 + number // 10) / 20 for number in range(40)]
     assert num_checked == 7  # as the seed draws them
+
+
+def test_what_is_kept_for_the_draws_does_not_grow_with_the_replies() -> None:
+    async def kept() -> list[int]:
+        sampling = Sampling(recheck_share=1.0, audit_share=1.0)
+        verification = Verification(NoBox(), num_at_once=1, sampling=sampling)
+        await verification.verdict(Scripted(second=1.0), TASK, "x" * 100_000)
+        return [sys.getsizeof(name) for name in verification._num_asked]
+
+    sizes = run(kept())
+    assert sizes
+    assert max(sizes) < 1000
