@@ -102,7 +102,8 @@ class ReplicaEngine:
         self._waiting: dict[int, Request] = {}
         self._under_way: dict[Future[list[Finished]], list[int]] = {}
         self._wanted: set[int] = set()
-        self._publish()
+        if (first := publisher.publish()) is not None:
+            self._keep(first)
         needs = needs or Needs(num_cpus=config.num_threads)
         start = runtime.crew("engine", lambda number: partial(open_replica, config), num_replicas, needs)
         self._pool = Pool(start, num_replicas, prepare=self._fill, tell=tell)
@@ -164,6 +165,7 @@ class ReplicaEngine:
     def close(self) -> None:
         """End the replicas and let go of the weights; safe to call twice."""
         self._pool.stop()
+        self._drop_outdated()
         self._shelf.clear(self._carrier)
 
     def _start_waiting(self) -> None:
@@ -179,23 +181,28 @@ class ReplicaEngine:
         return self._pool.submit(partial(Replica.sample, requests=share.requests, fingerprint=self._fingerprint))
 
     def _bring(self) -> None:
-        """Send what has changed to all replicas."""
-        update = self._publish()
+        """Send what has changed to all replicas, once what was submitted before is drawn from the weights of then.
+
+        Until that is done, a replica that is replaced has those weights from the shelf.
+        """
+        update = self._publisher.publish()
         if update is None:
             return
+        wait(self._under_way)
+        self._keep(update)
         got = self._pool.each(partial(Replica.load, update=update, carrier=self._carrier))
         if any(fingerprint != update.fingerprint for fingerprint in got):
             raise InvariantError(f"replicas have weights {got} after an update to {update.fingerprint}")
-        for handle in self._outdated:  # only now does no replica read them any more
+        self._drop_outdated()  # only now does no replica read them any more
+
+    def _keep(self, update: Update) -> None:
+        self._outdated += self._shelf.add(update)
+        self._fingerprint = update.fingerprint
+
+    def _drop_outdated(self) -> None:
+        for handle in self._outdated:
             self._carrier.drop(handle)
         self._outdated.clear()
-
-    def _publish(self) -> Update | None:
-        update = self._publisher.publish()
-        if update is not None:
-            self._outdated += self._shelf.add(update)
-            self._fingerprint = update.fingerprint
-        return update
 
     def _fill(self, worker: Worker[Replica]) -> None:
         worker.call(partial(Replica.load, update=self._shelf.whole(), carrier=self._carrier))

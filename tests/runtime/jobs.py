@@ -72,6 +72,12 @@ def die_once(desk: object, mark: str) -> str:
     return "done"
 
 
+def wait_for(desk: object, mark: str) -> None:
+    """Work until a file is there."""
+    while not Path(mark).exists():
+        time.sleep(0.01)
+
+
 def start_child(desk: object) -> int:
     """Leave a process behind."""
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid
