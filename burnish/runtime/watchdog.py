@@ -8,6 +8,7 @@ Covered: a main thread that waits, or is deep in one long operation. Not covered
 how (verdicts, servers and workers have limits of their own).
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +47,8 @@ class Watchdog:
         self._tell, self._patience_s, self._clock = tell, patience_s, clock
         self._waits: list[Wait] = []
         self._changed = threading.Condition()
+        self._wakes_at_s = math.inf
+        """When the thread looks again by itself."""
         self._is_stopped = False
         self._thread = threading.Thread(target=self._watch, name="burnish-watchdog", daemon=True)
 
@@ -109,6 +112,8 @@ class Watchdog:
         now_s = self._clock()
         for wait in self._waits:
             wait.since_s, wait.due_s = now_s, now_s + self._patience_s
+        if self._waits and self._waits[-1].due_s < self._wakes_at_s:  # else it would sleep on to a doubled wait's end
+            self._changed.notify()
 
     def _watch(self) -> None:
         while True:
@@ -117,6 +122,7 @@ class Watchdog:
                     return
                 left_s = self._waits[-1].due_s - self._clock() if self._waits else None
                 if left_s is None or left_s > 0:
+                    self._wakes_at_s = self._waits[-1].due_s if self._waits else math.inf
                     self._changed.wait(left_s)
             if (message := self.look()) is not None:
                 self._tell(message)

@@ -51,7 +51,6 @@ from burnish.stages.rl_trainer import Trainer, Versions, number_of
 from burnish.stages.rl_update import Plan
 from burnish.stages.session import Session
 
-_PATIENCE_S = 60.0
 _LET_GO_IN_A_ROW = 1000
 
 
@@ -105,7 +104,6 @@ class _Loop:
         self._recorded: dict[tuple[int, int], Trajectory] = {}
         self._held: BatchPlan | None = None
         self._idle_s = 0.0
-        self._told_s = 0.0
         self._num_let_go = 0
         if moments:
             self._append([Interrupted()])
@@ -125,6 +123,10 @@ class _Loop:
 
     def next_step(self) -> dict[str, float]:
         """Sample and judge until a batch is ready, and train on it."""
+        with self._session.means.watchdog.waiting_for(self._awaited):
+            return self._next_step()
+
+    def _next_step(self) -> dict[str, float]:
         while True:
             now_s = self._clock()
             wanted = self._scheduler.num_wanted(now_s)
@@ -165,14 +167,13 @@ class _Loop:
             started = time.monotonic()
             self._judge(1.0)
             self._idle_s += time.monotonic() - started
-            self._tell_if_long()
         elif not has_let_go:
             raise InvariantError(f"stage 'rl' cannot go on: {self._scheduler.status(self._clock()).text}")
 
-    def _tell_if_long(self) -> None:
-        if self._idle_s - self._told_s > _PATIENCE_S:
-            self._told_s = self._idle_s
-            self._session.console.print(self._scheduler.status(self._clock()).text, style="yellow", markup=False)
+    def _awaited(self) -> str:
+        """What is waited for, in words; asked from another thread."""
+        num_under_way = self._stream.num_under_way
+        return f"samples: {num_under_way} under way" if num_under_way else self._session.means.verify_status()
 
     def _carry_out(self, decision: Decision, now_s: float) -> None:
         for notice in decision.notices:
@@ -246,6 +247,7 @@ class _Loop:
     def _sample(self) -> None:
         """One step of the engine."""
         finished = self._stream.step()
+        self._session.means.watchdog.beat()
         if not finished:
             return
         with self._ledger.together():
@@ -261,6 +263,7 @@ class _Loop:
         arrived = self._verdicts.take(wait_s)
         if not arrived:
             return False
+        self._session.means.watchdog.beat()
         judged = [(key, self._stream.judge(key, verdict, verify_s)) for key, verdict, verify_s in arrived]
         with self._ledger.together():
             for _, trajectory in judged:
@@ -291,7 +294,7 @@ class _Loop:
             self._stream.end(number)
         rewards = self._trainer.train(self.step, chosen, self._idle_s)
         self._scheduler.weights_loaded(self.step + 1, self._clock())
-        self.step, self._held, self._idle_s, self._told_s = self.step + 1, None, 0.0, 0.0
+        self.step, self._held, self._idle_s = self.step + 1, None, 0.0
         return rewards
 
     def _append(self, events: Sequence[Event]) -> None:

@@ -93,3 +93,18 @@ def test_the_time_until_the_next_item_is_waited_and_the_time_spent_on_one_is_not
         clock.now_s += 50
         told.append(dog.look())
     assert told == ["waiting 11 s for samples", None] * 2
+
+
+def test_a_new_wait_is_told_in_time_while_the_thread_sleeps_to_the_end_of_one_that_had_doubled() -> None:
+    heard = {"verdicts": threading.Event(), "the step": threading.Event()}
+    clock = Clock()
+
+    def tell(message: str) -> None:
+        heard[message.partition(" s for ")[2]].set()
+
+    with Watchdog(tell, patience_s=0.05, clock=clock) as dog, dog.waiting_for(lambda: "the step"):
+        with dog.waiting_for(lambda: "verdicts"):
+            clock.now_s += 1000  # told of, the next word is due in 1000 s
+            assert heard["verdicts"].wait(10)
+        clock.now_s += 1
+        assert heard["the step"].wait(10)

@@ -1,6 +1,7 @@
 """A stage `rl` of the tiny model whose verdicts come when a seed says so, with no verifier and no sleep."""
 
 import random
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from burnish.core.recipe import Recipe
 from burnish.core.types import Verdict
 from burnish.rollout.mixture import Draw
 from burnish.rollout.stream_log import Key
-from burnish.rollout.stream_verdicts import Arrived
+from burnish.rollout.stream_verdicts import Arrived, Verdicts
 from burnish.stages import rl, training
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_stream import asynchronous_steps
@@ -60,6 +61,32 @@ class ScriptedVerdicts:
         return [Arrived(key, self.waiting.pop(key)[1], 0.0) for _, key in come]
 
 
+@dataclass
+class LateVerdicts:
+    """The verdicts of another, which come once something was heard or after so many waits in vain."""
+
+    verdicts: ScriptedVerdicts
+    heard: threading.Event = field(default_factory=threading.Event)
+    num_waits: int = 30
+
+    @property
+    def num_asked(self) -> int:
+        return self.verdicts.num_asked
+
+    def ask(self, key: Key, draw: Draw, reply: str) -> None:
+        self.verdicts.ask(key, draw, reply)
+
+    def drop(self, key: Key) -> None:
+        self.verdicts.drop(key)
+
+    def take(self, wait_s: float = 0.0) -> list[Arrived]:
+        if self.heard.is_set() or not self.num_waits:
+            return self.verdicts.take(wait_s)
+        self.num_waits -= wait_s > 0
+        self.heard.wait(wait_s)
+        return []
+
+
 class Clock:
     """A second passes at each look."""
 
@@ -98,7 +125,7 @@ class Killed(Exception):
     """The run ends here."""
 
 
-def train(session: Session, verdicts: ScriptedVerdicts, *, num_steps: int | None = None) -> None:
+def train(session: Session, verdicts: Verdicts, *, num_steps: int | None = None) -> None:
     """The stage as `rl.run` runs it; after `num_steps` steps the process ends."""
     config = config_of(session.recipe)
     plan = make_plan(session, config)

@@ -4,6 +4,7 @@ import itertools
 import shutil
 import sqlite3
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -18,11 +19,12 @@ from burnish.core.ledger import Ledger
 from burnish.core.recipe import read_recipe
 from burnish.core.types import Verdict
 from burnish.rollout.stream_log import Began, Cut, Ended, Event, Interrupted, Key, Moment, Sampled, Trained, from_ledger
+from burnish.runtime.watchdog import Watchdog
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_replay import Parted, replay
 from burnish.stages.rl_trainer import Versions
 from burnish.stages.runner import run_recipe
-from tests.stages.streams import ScriptedVerdicts, by_reply, recipe, session_of, train
+from tests.stages.streams import LateVerdicts, ScriptedVerdicts, by_reply, recipe, session_of, train
 
 BOUND = 2
 
@@ -97,6 +99,20 @@ def test_prompts_that_a_spent_budget_refuses_are_drawn_past_while_nothing_is_und
     events = run(tmp_path, ScriptedVerdicts(1), **options)
     assert [event.step for event in events if isinstance(event, Trained)] == [0, 1]
     assert Counter(event.why for event in events if isinstance(event, Ended))["budget"] > 3
+
+
+def test_verdicts_that_do_not_come_are_named(tmp_path: Path) -> None:
+    verdicts = LateVerdicts(ScriptedVerdicts(1))
+
+    def tell(message: str) -> None:
+        if message.endswith("s for verdicts: two are being judged"):
+            verdicts.heard.set()
+
+    with session_of(recipe(num_steps=1), tmp_path) as session, Watchdog(tell, patience_s=0.05) as watchdog:
+        status = "verdicts: two are being judged"
+        session.means = replace(session.means, watchdog=watchdog, verify_status=lambda: status)
+        train(session, verdicts)
+    assert verdicts.heard.is_set()
 
 
 def num_lost_at_the_first_end(events: list[Event]) -> int:
