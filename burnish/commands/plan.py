@@ -4,11 +4,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import typer
 
 from burnish.core.config import override, read_toml, validate
+from burnish.core.errors import ConfigError
 from burnish.plan.cluster import Cluster
 from burnish.plan.compare import Variant, best, policies, splits
 from burnish.plan.fit import fit
@@ -23,8 +24,7 @@ def simulate_command(
     path: Path, assignments: Sequence[str], *, with_policies: bool, with_splits: bool, as_json: bool
 ) -> None:
     """Simulate and print."""
-    data = json.loads(path.read_text("utf-8")) if path.suffix == ".json" else read_toml(path)
-    cluster = validate(Cluster, override(data, list(assignments)), str(path))
+    cluster = validate(Cluster, override(_read(path), list(assignments)), str(path))
     variants = list(policies(cluster)) if with_policies else [Variant("as given", simulate(cluster))]
     several = list(splits(cluster)) if with_splits else []
     if as_json:
@@ -40,6 +40,18 @@ def simulate_command(
 def fit_command(run: Path) -> None:
     """Print the cluster that a run folder shows, as JSON that `simulate` reads."""
     typer.echo(json.dumps(fit(run).model_dump(mode="json"), indent=2))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if path.suffix != ".json":
+        return read_toml(path)
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {str(path)!r}: {error}; give what `burnish plan fit` printed") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{str(path)!r} is no JSON object; give what `burnish plan fit` printed")
+    return cast(dict[str, Any], data)
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A cluster and its work, as a TOML file describes them. docs/simulator.md explains each key."""
 
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -56,7 +56,7 @@ class DomainLoad(Strict):
     alike: float = Field(default=0.5, ge=0, le=1)
     """How far the lengths of a group's members correlate."""
     verify_s: Distribution = LogNormal(median=0.01)
-    pass_rates: list[float] = [0.25, 0.5, 0.75]
+    pass_rates: list[Annotated[float, Field(ge=0, le=1)]] = Field(default=[0.25, 0.5, 0.75], min_length=1)
     """Shares of members that score 1; each prompt has one of them, all alike in how often. 0 and 1 give no signal."""
     lost_share: float = Field(default=0.0, ge=0, lt=1)
     """Attempts that die while they are sampled."""

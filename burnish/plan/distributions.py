@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -23,8 +23,8 @@ NUM_QUANTILES = 2048
 class LogNormal(Strict):
     """exp(N(log median, sigma²)); `sigma = 0` is a constant."""
 
-    median: float = Field(gt=0)
-    sigma: float = Field(default=0.0, ge=0)
+    median: float = Field(gt=0, le=1e12)
+    sigma: float = Field(default=0.0, ge=0, le=20)
 
     def quantiles(self, num: int) -> list[float]:
         """At the middles of `num` equal parts."""
@@ -35,7 +35,7 @@ class LogNormal(Strict):
 class Empirical(Strict):
     """Measured values, all equally likely."""
 
-    values: list[float] = Field(min_length=1)
+    values: list[Annotated[float, Field(ge=0)]] = Field(min_length=1)
 
     def quantiles(self, num: int) -> list[float]:
         """At the middles of `num` equal parts."""

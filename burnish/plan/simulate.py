@@ -217,11 +217,11 @@ class _Simulation:
             if (fate := self._fates.get(ticket)) is None:  # it was cut while it waited
                 continue
             self._num_judging += 1
-            self._tally.sandbox_s += fate.verify_s
             self._later(self._now_s + fate.verify_s, self._on_judged, ticket, fate)
 
     def _on_judged(self, ticket: Ticket, fate: _Fate) -> None:
         self._num_judging -= 1
+        self._tally.sandbox_s += fate.verify_s
         self._fates.pop(ticket, None)
         kind = "infrastructure_error" if fate.is_undecided else "scored"
         score = None if fate.is_undecided else fate.score

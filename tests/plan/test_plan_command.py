@@ -49,3 +49,30 @@ def test_a_wrong_key_is_named(tmp_path):
     result = CliRunner().invoke(app, ["plan", "simulate", str(file)])
     assert result.exit_code == 2
     assert "did you mean 'num_sandboxes'" in result.output
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]"])
+def test_json_that_is_no_cluster_is_refused(text, tmp_path):
+    file = tmp_path / "cluster.json"
+    if text is not None:
+        file.write_text(text)
+    result = CliRunner().invoke(app, ["plan", "simulate", str(file)])
+    assert result.exit_code == 2, result.output
+    assert "give what `burnish plan fit` printed" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("pass_rates", "[]"),
+        ("pass_rates", "[2.0]"),
+        ("verify_s", "{ values = [-1.0] }"),
+        ("verify_s", "{ median = 1.0, sigma = 1000.0 }"),
+    ],
+)
+def test_a_domain_that_cannot_be_drawn_from_is_refused(key, value, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    words = ["plan", "simulate", "recipes/cluster_small.toml", "--set", f"domains.0.{key}={value}"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2, result.output
+    assert key in result.output
