@@ -142,8 +142,8 @@ def split_of(text: str) -> Split:
 
 def find_code(reply: str) -> str:
     """Take the code out of a reply, its thinking left out; empty where there is none or the reply is far too long."""
-    said = None if len(reply) > LONGEST_REPLY else after_thinking(reply)
-    if said is None:
+    said = after_thinking(reply)
+    if said is None or len(said) > LONGEST_REPLY:
         return ""
     fenced = FENCED.search(said)
     return fenced.group(1) if fenced else _bare_code(said.splitlines())

@@ -132,8 +132,8 @@ async def gold_rows(task: SqlTask, box: Box) -> GoldRows:
 
 def find_query(reply: str) -> str:
     """The first fenced block of a reply, or the reply itself, its thinking left out; empty if it is far too long."""
-    said = None if len(reply) > LONGEST_QUERY else after_thinking(reply)
-    if said is None:
+    said = after_thinking(reply)
+    if said is None or len(said) > LONGEST_QUERY:
         return ""
     fenced = FENCED.search(said)
     return (fenced.group(1) if fenced else said).strip()

@@ -36,11 +36,11 @@ class InvalidJson(ValueError):
 
 def parse_reply(reply: str) -> Value:
     """Parse the JSON value of a reply; `InvalidJson` where there is not exactly one."""
-    if len(reply) > LONGEST:
-        raise InvalidJson(f"a reply of {len(reply)} characters; at most {LONGEST} are read")
     said = after_thinking(reply)
     if said is None:
         raise InvalidJson("thinking that is not closed holds no answer")
+    if len(said) > LONGEST:
+        raise InvalidJson(f"a reply of {len(said)} characters; at most {LONGEST} are read")
     return parse(_unfenced(said))
 
 

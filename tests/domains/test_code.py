@@ -24,6 +24,7 @@ SEEN, HELD_OUT = code.EVAL_FAMILIES["seen"], code.EVAL_FAMILIES["held_out"]
         (f"import math\n\n{DOUBLE}\n\nprint it", f"import math\n\n{DOUBLE}\n"),
         (f"<think>\n```python\ndef double(n): return 0\n```\n</think>\n```python\n{DOUBLE}\n```", DOUBLE + "\n"),
         (f"<think>\n```python\n{DOUBLE}\n```", ""),
+        (f"<think>{'so ' * 10_000}</think>\n```python\n{DOUBLE}\n```", DOUBLE + "\n"),
         ("n * 2", ""),
         ("", ""),
         ("x" * 1_000_000, ""),

@@ -151,6 +151,7 @@ def test_the_replys_job_knows_nothing_of_gold(gold) -> None:
         ("So:\n```\nSELECT 1\n```\nThat is it.", "SELECT 1"),
         ("SELECT 1", "SELECT 1"),
         ("<think>```\nSELECT 2\n```</think>\nSELECT 1", "SELECT 1"),
+        (f"<think>{'so ' * 40_000}</think>SELECT 1", "SELECT 1"),
         ("<think>Perhaps\n```\nSELECT 2\n```", ""),
         ("x" * 1_000_000, ""),
     ],
