@@ -28,6 +28,7 @@ from burnish.objectives import Loss, Streams, kl, ops
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
 from burnish.stages import offline_data, training
+from burnish.stages.kept_data import keep_or_compare
 from burnish.stages.order import epochs
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_credit import Shaping, credit_step, sampled_logprobs
@@ -126,7 +127,7 @@ def _stored(session: Session, config: Config, choice: Choice) -> offline_data.St
     place = Path(config.data) if config.data else session.folder.path
     paths = offline_data.files(place)
     offline_data.check_temperature(paths, config.temperature)
-    offline_data.keep_or_compare(session.folder.path / f"{session.stage_name}.data.json", paths)
+    keep_or_compare(session, {path.name: path for path in paths})
     vocabulary: int = session.loaded.model.config.get_text_config().vocab_size
     stored = offline_data.read(
         paths, session.means.chat, vocabulary, session.held_out_prompts(), needs_signal=compares_groups(choice)

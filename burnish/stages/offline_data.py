@@ -8,8 +8,6 @@ one that was sampled at another temperature than the learner is told, where the 
 covered: files larger than memory.
 """
 
-import hashlib
-import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,7 +18,7 @@ from typing import NamedTuple
 from burnish.chat.template import Chat
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import Recipe
-from burnish.core.run_folder import kept_recipe, write_whole
+from burnish.core.run_folder import kept_recipe
 from burnish.core.types import Trajectory
 from burnish.data import trajectory_files
 from burnish.rollout.groups import Group
@@ -75,21 +73,6 @@ def check_temperature(paths: Sequence[Path], temperature: float) -> None:
 
 def _temperature(recipe: Recipe, position: int) -> float:
     return float(recipe.stages[position].get("temperature", 1.0))
-
-
-def keep_or_compare(record: Path, paths: Sequence[Path]) -> None:
-    """Note what the files hold, or refuse to go on if they no longer hold what was noted."""
-    now = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
-    if not record.exists():
-        write_whole(record, lambda temporary: temporary.write_text(json.dumps(now, indent=1), encoding="utf-8"))
-        return
-    then = json.loads(record.read_text(encoding="utf-8"))
-    changed = sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
-    if changed:
-        raise ConfigError(
-            f"the trajectories are others than when this stage began: {', '.join(changed[:5])}; put them back, or "
-            "start again under another name by --set name=NAME"
-        )
 
 
 def read(

@@ -4,7 +4,8 @@ A pair has `prompt`, `chosen` and `rejected`, and may have `margin` (by how much
 models); a labelled reply has `prompt`, `reply` and `label` (whether it is desirable). A prompt is a text or a list of
 messages with `role` and `content`. The whole file is read and checked when it is opened; the first fault is one
 message. What trains is kept apart from what measures: no prompt may be in both files, and lines with a prompt of the
-run's own evaluation are left out of training. Not covered: files larger than memory.
+run's own evaluation are left out of training; a stage that goes on after a kill refuses other files than it began
+with. Not covered: files larger than memory.
 """
 
 import json
@@ -20,6 +21,7 @@ from burnish.core.config import validate
 from burnish.core.errors import ConfigError
 from burnish.core.prompted import Prompted
 from burnish.learner.packing import Row
+from burnish.stages.kept_data import keep_or_compare
 from burnish.stages.session import Session
 
 PREFERRED, OTHER = 1.0, -1.0
@@ -82,8 +84,9 @@ def read_split(data: str, eval_data: str, kind: type[L], never_train: AbstractSe
 
 
 def open_split(session: Session, data: str, eval_data: str, kind: type[L]) -> Split[L]:
-    """Both files of a stage; says on the console what it leaves out."""
+    """Both files of a stage, which must be those that it began with; says on the console what it leaves out."""
     split = read_split(data, eval_data, kind, session.held_out_prompts())
+    keep_or_compare(session, {name: Path(name) for name in (data, eval_data) if name})
     if split.num_left_out:
         session.console.print(
             f"{session.stage_name}: leaving out {split.num_left_out} lines, whose prompts are held-out tasks"

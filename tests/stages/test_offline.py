@@ -112,15 +112,6 @@ def test_another_temperature_than_the_run_sampled_at_is_refused(stage: dict[str,
         offline_data.check_temperature(paths, 1.0)
 
 
-def test_data_that_changed_since_the_stage_began_is_refused(tmp_path: Path) -> None:
-    path = stored(tmp_path, GOOD, BAD)
-    offline_data.keep_or_compare(tmp_path / "record.json", [path])
-    offline_data.keep_or_compare(tmp_path / "record.json", [path])
-    stored(tmp_path, BAD, GOOD)
-    with pytest.raises(ConfigError, match=r"others than when this stage began: some.parquet"):
-        offline_data.keep_or_compare(tmp_path / "record.json", [path])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
