@@ -12,6 +12,7 @@ import torch
 from burnish.core import metrics
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import Recipe, TaskEntry, read_recipe
+from burnish.core.seeds import derive
 from burnish.engine.endpoint import EndpointConfig
 from burnish.learner.distil import divergence_backward, score
 from burnish.learner.packing import Row
@@ -100,7 +101,10 @@ def test_a_step_whose_tasks_know_no_reply_trains_on_nothing_and_says_so(tmp_path
 
 
 def test_sources_without_correct_replies_are_told_of_before_anything_is_sampled(tmp_path: Path) -> None:
-    whole = with_rows(tmp_path, [None] * 20, student_share=0.9)
+    whole = with_rows(tmp_path, [None] * 20, student_share=0.9).model_copy(update={"seed": 2})
+    seed = derive(2, "train", 0)
+    drawn = takes_stored(Config(teacher="tiny", objective="gkd", student_share=0.9, num_steps=12), seed)
+    assert not drawn[0] and any(drawn)
     with pytest.raises(ConfigError, match="0-distill: no source of the recipe knows correct replies"):
         run_recipe(whole, tmp_path, resume=False)
     assert metrics.read(tmp_path / "d" / "metrics.jsonl") == []
