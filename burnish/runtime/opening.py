@@ -45,6 +45,11 @@ def check_runtime(config: RuntimeConfig, engine: EngineConfig) -> None:
             f"runtime.engine_replicas = {config.engine_replicas} are copies of engine 'local', and engine.use is "
             f"{engine.use!r}, a server that has replicas of its own; leave engine_replicas out, or engine.use"
         )
+    if config.engine_threads > 1 and not config.engine_replicas:
+        raise ConfigError(
+            f"runtime.engine_threads = {config.engine_threads} are those of a replica, and there is none; say "
+            "engine_replicas = 1 or more, or set the run's own number at the top of the recipe: threads"
+        )
     if config.learner_ranks > 1:
         raise ConfigError(
             f"runtime.learner_ranks = {config.learner_ranks}: stages train in one process so far; say 1. Several ranks "

@@ -17,6 +17,7 @@ from burnish.runtime.opening import check_runtime, open_runtime
         ({"kind": "ray", "engine_replicas": 1, "address": "somewhere"}, "local", "none of 'auto', 'HOST:PORT'"),
         ({"kind": "ray"}, "local", "say 1 or more of either"),
         ({"engine_replicas": 2}, "vllm", "a server that has replicas of its own"),
+        ({"engine_threads": 2}, "local", "are those of a replica, and there is none"),
         ({"learner_ranks": 2}, "local", "stages train in one process so far; say 1"),
     ],
 )

@@ -1,5 +1,6 @@
 """A wait is told when it is long, again when it has doubled, and not while anything moves."""
 
+import re
 import threading
 
 from burnish.runtime.watchdog import Watchdog
@@ -74,7 +75,7 @@ def test_a_real_wait_is_told_by_a_second_thread() -> None:
 
     with Watchdog(tell, patience_s=0.05) as dog, dog.waiting_for(lambda: "ever"):
         assert heard.wait(10)
-    assert words[0] == "waiting 0 s for ever"
+    assert re.fullmatch(r"waiting \d+ s for ever", words[0])  # on a busy host the thread may come late
     dog.stop()
 
 
