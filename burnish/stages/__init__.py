@@ -3,5 +3,6 @@
 A stage file defines `Config` (a strict pydantic model of its options, without `use`) and
 `run(session, config) -> dict`; what it returns is kept in the ledger as the stage's result (JSON). A stage that
 trains says `TRAINS = True` and returns `{"checkpoint": NAME}`. A stage whose place among the others matters also
-defines `check_place(before)`, which gets the modules of the stages before it and raises `ConfigError`.
+defines `check_place(before)`, which gets the modules of the stages before it and raises `ConfigError`; one whose
+options name task sources defines `check_entries(config, entries)`.
 """

@@ -33,6 +33,8 @@ def open_stages(recipe: Recipe) -> list[StagePlugin]:
         config = validate(module.Config, options, f"stage {stage['use']!r}")
         if hasattr(module, "check_place"):
             module.check_place([plugin.module for plugin in opened])
+        if hasattr(module, "check_entries"):
+            module.check_entries(config, recipe.tasks)
         opened.append(StagePlugin(module, config))
     check_engine(recipe.engine, trains=trains(opened))
     check_runtime(recipe.runtime, recipe.engine)

@@ -10,11 +10,13 @@ With `max_staleness` above 0 sampling goes on while verdicts are outstanding and
 """
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Any
 
 from burnish.core.errors import ConfigError
+from burnish.core.recipe import TaskEntry
+from burnish.rollout.scheduler import priority_function
 from burnish.stages import training
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_config import Config
@@ -26,6 +28,20 @@ from burnish.stages.session import Session
 _MAX_STEPS_WITHOUT_SIGNAL = 3
 
 TRAINS = True
+
+
+def check_entries(config: Config, entries: Sequence[TaskEntry]) -> None:
+    """`ConfigError` where `scheduler` has rules for tasks that are not there, or a priority that does not load."""
+    if not config.max_staleness:
+        return
+    scheduler = config.scheduler_config()
+    priority_function(scheduler)
+    names = sorted({entry.report_name for entry in entries})
+    if unknown := sorted(scheduler.domains.keys() - set(names)):
+        raise ConfigError(
+            f"stage 'rl': scheduler.domains has rules for {', '.join(map(repr, unknown))}, which no entry of tasks is "
+            f"reported under; there are: {', '.join(names)}"
+        )
 
 
 def run(session: Session, config: Config) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from burnish.core.recipe import read_recipe
 from burnish.core.types import Verdict
 from burnish.rollout.stream_log import Began, Cut, Ended, Event, Interrupted, Key, Moment, Sampled, Trained, from_ledger
 from burnish.runtime.watchdog import Watchdog
+from burnish.stages.check import open_stages
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_replay import Parted, replay
 from burnish.stages.rl_trainer import Versions
@@ -230,3 +231,16 @@ def test_the_reward_rises_with_tokens_two_steps_old(tmp_path: Path) -> None:
 def test_options_that_do_nothing_or_contradict_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         validate(Config, {"num_steps": 2, **options}, "stage 'rl'")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "message"),
+    [
+        ({"domains": {"arithmetc": {"token_budget": 9}}}, "for 'arithmetc', which no entry .* there are: arithmetic"),
+        ({"priority": "nowhere.to_be.found"}, "nowhere"),
+    ],
+)
+def test_rules_for_tasks_that_are_not_there_are_refused_at_the_door(scheduler: dict[str, object], message: str) -> None:
+    open_stages(recipe(scheduler={"domains": {"arithmetic": {"token_budget": 9}}}))
+    with pytest.raises(ConfigError, match=message):
+        open_stages(recipe(scheduler=scheduler))
