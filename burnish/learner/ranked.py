@@ -167,10 +167,12 @@ class RankedLearner:
 
     def stop(self, *, at_once: bool = False) -> None:
         """End all ranks; safe to call twice."""
-        for worker in self._workers.values():
+        for worker in list(self._workers.values()):
+            worker.stop(at_once=at_once)
+        self._threads.shutdown()
+        for worker in self._workers.values():  # one may have started meanwhile
             worker.stop(at_once=at_once)
         self._workers.clear()
-        self._threads.shutdown()
 
     def _seat(self, start: Callable[[int], Worker[Rank]], rank: int) -> None:
         self._workers[rank] = start(rank)

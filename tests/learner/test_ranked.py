@@ -108,3 +108,28 @@ def test_two_ranks_equal_one_send_what_moved_to_a_replica_and_a_killed_one_is_na
 def adapter_fingerprint(replica: Replica) -> str:
     weights = dict(replica._model.named_parameters())
     return fingerprint(Checksums().of({name: weights[name] for name in weights if name.endswith((".up", ".down"))}))
+
+
+class Late:
+    """A worker, and a runtime whose first rank cannot start while its second is still on the way."""
+
+    name, host, is_alive, num_stopped = "rank-1", "127.0.0.1", True, 0
+
+    def crew(self, name: str, opening: object, num_workers: int, needs: object, *, is_packed: bool) -> object:
+        return self.start
+
+    def start(self, rank: int) -> "Late":
+        if rank == 0:
+            raise ValueError("no room")
+        time.sleep(1.5)  # longer than the learner waits for the others' last words
+        return self
+
+    def stop(self, *, at_once: bool = False) -> None:
+        self.num_stopped += 1
+
+
+def test_a_rank_that_starts_while_another_fails_to_is_ended_too() -> None:
+    late = Late()
+    with pytest.raises(ValueError, match="no room"):
+        RankedLearner(late, config(True), 2)  # pyright: ignore[reportArgumentType]
+    assert late.num_stopped == 1
