@@ -29,6 +29,8 @@ from burnish.rollout.scheduler_config import SchedulerConfig
 
 MOST_VALUES = 200
 LEAST_S = 1e-6
+MOST_UNDECIDED = 0.99
+"""Where no verdict at all was scored, a simulation would have nothing to train on."""
 NEEDED = ("sample_and_judge_s", "train_s", "tokens_sampled", "tokens_trained", "num_groups")
 
 
@@ -128,7 +130,7 @@ def _domain(name: str, groups: Sequence[Sequence[Trajectory]]) -> DomainLoad:
         alike=_alike([[float(member.num_sampled) for member in several] for several in groups]),
         verify_s=Empirical(values=_thinned([member.verify_s for member in members])),
         pass_rates=_thinned([rate for several in groups if (rate := _pass_rate(several)) is not None]) or [0.5],
-        undecided_share=undecided / len(members),
+        undecided_share=min(undecided / len(members), MOST_UNDECIDED),
     )
 
 

@@ -1,6 +1,7 @@
 """A cluster fitted from a run folder has the numbers that made the run."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,11 @@ def test_a_folder_without_training_steps_says_what_is_missing(run):
     (run / "metrics.jsonl").write_text("")
     with pytest.raises(ConfigError, match="0 training steps with sample_and_judge_s"):
         fit(run)
+
+
+def test_a_run_without_a_single_verdict_is_fitted_too(run):
+    path = run / "trajectories/rl.parquet"
+    members = [replace(member, verdict=Verdict.timed_out("slow")) for member in trajectory_files.read(path)]
+    trajectory_files.write(path, members)
+    (domain,) = fit(run).domains
+    assert domain.undecided_share == 0.99
