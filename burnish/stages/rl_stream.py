@@ -181,6 +181,8 @@ class _Loop:
         cut = [_key(ticket) for ticket in decision.cut]
         ended = [Ended(number_of(group.group_id), group.why) for group in decision.ended]
         started = [_key(start.ticket) for start in decision.start]
+        void = {event.number for event in ended} | {number_of(group_id) for group_id in decision.restarted}
+        self._recorded = {place: one for place, one in self._recorded.items() if place[0] not in void}
         begun = [key for key in started if (key.number, key.member) not in self._recorded]
         assert not decision.pause, "nothing that the stage's options can say pauses a sample"
         if not (cut or ended or started or decision.restarted):
@@ -196,7 +198,6 @@ class _Loop:
             self._stop(key)
         for event in ended:
             self._trainer.note_end(event)
-            self._recorded = {place: one for place, one in self._recorded.items() if place[0] != event.number}
             if event.number in self._stream.pending:
                 self._stream.end(event.number)
         for key in begun:

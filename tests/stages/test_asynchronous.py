@@ -18,14 +18,18 @@ from burnish.core.errors import ConfigError, InvariantError, RunFolderError
 from burnish.core.ledger import Ledger
 from burnish.core.recipe import read_recipe
 from burnish.core.types import Verdict
+from burnish.engine.local import LocalEngine
+from burnish.rollout.scheduler_types import Decision, Start, Ticket
 from burnish.rollout.stream_log import Began, Cut, Ended, Event, Interrupted, Key, Moment, Sampled, Trained, from_ledger
 from burnish.runtime.watchdog import Watchdog
 from burnish.stages.check import open_stages
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_replay import Parted, replay
-from burnish.stages.rl_trainer import Versions
+from burnish.stages.rl_stream import _Loop
+from burnish.stages.rl_trainer import Trainer, Versions
+from burnish.stages.rl_update import make_plan
 from burnish.stages.runner import run_recipe
-from tests.stages.streams import LateVerdicts, ScriptedVerdicts, by_reply, recipe, session_of, train
+from tests.stages.streams import Clock, LateVerdicts, ScriptedVerdicts, by_reply, config_of, recipe, session_of, train
 
 BOUND = 2
 
@@ -170,6 +174,23 @@ def test_finished_members_of_groups_under_way_survive_the_end_of_the_process(tmp
     again = {event.key[:2] for event in after if isinstance(event, Sampled)}
     assert kept
     assert not again & {(int(one.group_id.split("/")[1]), one.member) for one in kept.values()}
+
+
+def test_what_was_kept_of_a_group_that_is_sampled_anew_is_not_taken_for_its_new_sample(tmp_path: Path) -> None:
+    with session_of(recipe(), tmp_path) as session:
+        train(session, ScriptedVerdicts(1), num_steps=1)
+    with session_of(recipe(), tmp_path, resume=True) as session:
+        config = config_of(session.recipe)
+        moments = from_ledger(session.ledger.events(0))
+        versions = Versions(moments)
+        versions.begin(1, 1)
+        trainer = Trainer(session, config, make_plan(session, config), versions)
+        assert isinstance(session.means.engine, LocalEngine)
+        loop = _Loop(trainer, session.means.engine, moments, ScriptedVerdicts(1), Clock())
+        kept = next(one for group in session.ledger.pending(0) for one in session.ledger.rollouts(group))
+        again = Start(Ticket(kept.group_id, kept.member, 1), resumes=False, level=0)
+        loop._carry_out(Decision(restarted=(kept.group_id,), start=(again,)), 9.0)
+    assert events_of(tmp_path)[-1] == Began(Key(int(kept.group_id.split("/")[1]), kept.member, 1))
 
 
 def test_a_repetition_says_where_it_parts(tmp_path: Path) -> None:
