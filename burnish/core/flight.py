@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import ValidationError
 
@@ -45,7 +45,7 @@ class FlightStep(Strict):
 class FlightRecord(Strict):
     """What is in a file of `flight/`."""
 
-    format: int
+    format: Literal[1]
     burnish: str
     unix_s: float
     stage: str

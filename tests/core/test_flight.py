@@ -65,3 +65,12 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path) -> None:
     (tmp_path / flight.FOLDER / "x.json").write_text("{}")
     with pytest.raises(RunFolderError, match=r"x\.json.*remove the file"):
         flight.newest(tmp_path)
+
+
+def test_a_record_of_another_format_is_not_read_as_one_of_this(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), flight.Recorder(tmp_path).keeping("1-sft"):
+        raise ZeroDivisionError
+    (file,) = (tmp_path / flight.FOLDER).iterdir()
+    file.write_text(file.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(RunFolderError, match="no flight record of format 1"):
+        flight.newest(tmp_path)
