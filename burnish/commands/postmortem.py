@@ -54,7 +54,8 @@ def _tell_fault(path: Path, record: flight.FlightRecord) -> None:
     typer.echo("\n" + visible(record.traceback.rstrip()))
     others = {name: stack for name, stack in record.stacks.items() if not name.startswith("MainThread")}
     for name, stack in others.items():
-        typer.echo(f"\nthread {name} was at\n{visible(stack.rstrip().splitlines()[-2].strip())}")
+        where = [line.strip() for line in stack.splitlines() if line.lstrip().startswith("File ")]
+        typer.echo(f"\nthread {name} was at\n{visible(where[-1] if where else 'no place that is known')}")
     for step in record.steps:
         _tell_step(step)
 

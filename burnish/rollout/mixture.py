@@ -3,9 +3,13 @@
 Sources take turns in proportion to their weights (the source furthest behind its share is next), so
 that any stretch of draws is mixed and a resumed run draws what an unbroken one would have. A finite
 source is gone through in a new random order each epoch. Prompts of the evaluation are passed over.
+
+Decision: of an old draw only its place is kept, eight bytes; its task is made again if it is asked for. Memory
+therefore grows with the draws and the size of a source by bytes, not by tasks.
 """
 
 import random
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,6 +21,7 @@ from burnish.core.types import Task
 from burnish.domains import Domain
 
 _MAX_PASSED_OVER = 1000
+MOST_RECENT = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,21 +43,35 @@ class Draw(NamedTuple):
 class Mixture:
     """An endless sequence of training tasks."""
 
-    def __init__(self, sources: Sequence[Source], *, seed: int, exclude: frozenset[str]) -> None:
+    def __init__(
+        self, sources: Sequence[Source], *, seed: int, exclude: frozenset[str], most_recent: int = MOST_RECENT
+    ) -> None:
         self._sources = sources
         self._seed = seed
         self._exclude = exclude
-        self._drawn: list[Draw] = []
+        self._most_recent = most_recent
+        self._places = array("Q")
+        """Of each draw: its source, and its number among that source's tasks, as `number × sources + source`."""
+        self._recent: dict[int, Draw] = {}
+        self._orders: dict[int, tuple[int, array[int]]] = {}
         self._num_taken = [0] * len(sources)
         self._num_draws = [0] * len(sources)
 
     def draw(self, number: int) -> Draw:
         """Draw number `number`; earlier draws are made first where they are missing."""
-        while len(self._drawn) <= number:
+        while len(self._places) <= number:
             which = self._next_source()
-            task = self._next_task(which)
-            self._drawn.append(Draw(len(self._drawn), self._sources[which], task))
-        return self._drawn[number]
+            self._keep(Draw(len(self._places), self._sources[which], self._next_task(which)))
+            self._places.append((self._num_taken[which] - 1) * len(self._sources) + which)
+        if number not in self._recent:
+            taken, which = divmod(self._places[number], len(self._sources))
+            self._keep(Draw(number, self._sources[which], self._task(which, taken)))
+        return self._recent[number]
+
+    def _keep(self, draw: Draw) -> None:
+        self._recent[draw.number] = draw
+        if len(self._recent) > self._most_recent:
+            del self._recent[next(iter(self._recent))]
 
     def _next_source(self) -> int:
         which = min(
@@ -81,9 +100,16 @@ class Mixture:
         if size == 0:
             raise ConfigError(f"{domain.name} has no training tasks")
         epoch, place = divmod(number, size)
-        order = list(range(size))
-        random.Random(derive(self._seed, which, epoch)).shuffle(order)
-        return domain.task("train", self._seed, order[place])
+        return domain.task("train", self._seed, self._order(which, epoch, size)[place])
+
+    def _order(self, which: int, epoch: int, size: int) -> "array[int]":
+        """In which order a finite source is gone through; the newest one of each source is kept."""
+        kept = self._orders.get(which)
+        if kept is None or kept[0] != epoch:
+            order = array("Q", range(size))
+            random.Random(derive(self._seed, which, epoch)).shuffle(order)
+            kept = self._orders[which] = (epoch, order)
+        return kept[1]
 
 
 def held_out(sources: Sequence[Source], seed: int, num: int | None = None) -> list[Draw]:

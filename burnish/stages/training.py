@@ -51,6 +51,7 @@ def settle(session: Session, step: int, what: Saved | None = None) -> None:
         trajectory_files.write(
             session.folder.path / "trajectories" / f"{session.stage_name}-step-{step:05d}.parquet", rollouts
         )
+    session.ledger.to_disk()  # else a power cut could leave a checkpoint of steps that the ledger does not know
     save(session, step + 1, what)
     session.ledger.commit_steps(session.position, step)
 

@@ -92,6 +92,17 @@ def test_a_cheap_verifier_that_errs_too_often_judges_no_more() -> None:
     assert domain.judged == ["full", "full"]
 
 
+def test_a_cheap_verifier_that_gives_no_score_where_the_full_one_does_errs() -> None:
+    domain, approximate = wrapped(0.5)
+
+    async def no_score(task: Task, reply: str, box: object) -> Verdict:
+        return Verdict.unscorable("too hard to tell")
+
+    domain.quick_verdict = no_score
+    verdicts(approximate, [f"right {n}" for n in range(60)])
+    assert approximate.has_fallen_back
+
+
 def test_a_full_share_of_1_leaves_the_domains_as_they_are() -> None:
     source = Source(entry=TaskEntry(domain="one"), domain=OneVerifier())
     assert approximated([source], seed=1, full_share=1, most_disagreement=0.1) == [source]

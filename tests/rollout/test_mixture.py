@@ -1,4 +1,6 @@
+import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +53,15 @@ def test_held_out_tasks_are_distinct_and_the_same_each_time() -> None:
     assert [d.task for d in first] == [d.task for d in second]
     assert len({d.task.prompt_hash for d in first}) == 20
     assert len(held_out([source(num_eval=20)], 3, num=5)) == 5
+
+
+def test_an_old_draw_is_made_again_as_it_was(tmp_path: Path) -> None:
+    rows = [{"prompt": f"Say {n}.", "truth": str(n), "verifier": "exact"} for n in range(7)]
+    (tmp_path / "some.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    entry = TaskEntry(domain=f"jsonl:{tmp_path}/some.jsonl")
+    finite = Source(entry=entry, domain=open_domain(entry.domain, entry.options))
+    few, all_kept = (Mixture([source(), finite], seed=1, exclude=frozenset(), most_recent=most) for most in (3, 1000))
+    drawn = [all_kept.draw(number) for number in range(40)]
+    assert [few.draw(number) for number in range(40)] == drawn
+    assert [few.draw(number) for number in reversed(range(40))] == drawn[::-1]
+    assert drawn[1].task.id != drawn[-1].task.id
