@@ -26,6 +26,7 @@ from typing import NamedTuple
 from burnish.chat import controls, probes
 from burnish.chat.rendering import Tokenizer as Tokenizer
 from burnish.chat.rendering import Tool, render
+from burnish.chat.thinking import CLOSING, OPENING
 from burnish.core.errors import ConfigError
 from burnish.core.types import Message
 
@@ -66,6 +67,7 @@ class Chat:
         self._tokenizer = tokenizer
         self._added = tokenizer.added_tokens_decoder
         prompt = self.text([probes.HELLO])
+        self._opens_thinking = prompt.rstrip().endswith(OPENING)
         frame = self._frame([probes.HELLO], prompt, (), controls.unused([prompt], 1)[0])
         around_ids = self._encode(prompt) + self._encode(frame.tail)
         special = {token.content for token in self._added.values() if token.special}
@@ -80,6 +82,13 @@ class Chat:
         """Return what the template makes of a conversation."""
         turns = [{"role": message.role, "content": message.content} for message in messages]
         return render(self._tokenizer, turns, generation_prompt=generation_prompt, tools=tools)
+
+    def answer(self, reply: str) -> str:
+        """Return what of a reply is to be judged: all, or where the template opens the thinking, what comes after it.
+
+        Nothing, where it was not closed: a thought that was cut off holds no answer.
+        """
+        return reply.partition(CLOSING)[2] if self._opens_thinking else reply
 
     def prompt_ids(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> tuple[int, ...]:
         """Return the ids that a reply to `messages` is sampled after."""

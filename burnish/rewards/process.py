@@ -112,8 +112,8 @@ def verified(events: Sequence[Event], fault: Fault) -> Part:
     return NOTHING
 
 
-def undid_what_was_worse(events: Sequence[Event], fault: Fault) -> Part:
-    """The share of edits after which more tests failed than before that were undone before the next test run."""
+def left_nothing_worse(events: Sequence[Event], fault: Fault) -> Part:
+    """Of the edits after which more tests failed than before, the share that was undone next; 1 if there was none."""
     num_worse, undone = 0, 0
     step: int | None = None
     failing: frozenset[str] | None = None
@@ -127,7 +127,7 @@ def undid_what_was_worse(events: Sequence[Event], fault: Fault) -> Part:
             is_worse = is_edited and failing is not None and len(event.failing) > len(failing)
             num_worse += is_worse
             failing, is_edited = event.failing, False
-    return Part(value=undone / num_worse, step=step) if num_worse else NOTHING
+    return Part(value=undone / num_worse if num_worse else 1.0, step=step)
 
 
 GATED: Mapping[str, tuple[Rule, float]] = {
@@ -135,7 +135,7 @@ GATED: Mapping[str, tuple[Rule, float]] = {
     "verified": (verified, 0.10),
     "located": (located, 0.05),
     "edited_in_place": (edited_in_place, 0.05),
-    "undid_what_was_worse": (undid_what_was_worse, 0.05),
+    "left_nothing_worse": (left_nothing_worse, 0.05),
     "changed_little": (changed_little, 0.05),
 }
 """Paid in proportion to the outcome."""

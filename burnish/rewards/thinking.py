@@ -2,11 +2,10 @@
 
 Decisions: thinking that is not closed holds no answer, so that a reply that was cut off is not paid for what it passed;
 nor does a reply that opens it again behind its answer.
-Not covered: a chat template that opens it in the prompt, which no verifier sees; a reply that is cut off there is read
-whole.
+Not covered: thinking that a chat template opens in the prompt, which no verifier sees; `Chat.answer` leaves it out.
 """
 
-OPENING, CLOSING = "<think>", "</think>"
+from burnish.chat.thinking import CLOSING, OPENING
 
 
 def after_thinking(reply: str) -> str | None:

@@ -65,7 +65,8 @@ def make_attempts(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[
             trajectory = as_trajectory(
                 means.chat, attempt, finished.completion, member=finished.sample, sample_s=sample_s
             )
-            verdict = means.judge(attempt.draw.source.domain, attempt.draw.task, trajectory.reply)
+            answer = means.chat.answer(trajectory.reply)
+            verdict = means.judge(attempt.draw.source.domain, attempt.draw.task, answer)
             pending[means.background.submit(verdict)] = (attempt, trajectory, time.monotonic())
         yield from _judged(pending, [future for future in pending if future.done()])
     yield from means.watchdog.each(_judged(pending, list(pending)), means.verify_status)

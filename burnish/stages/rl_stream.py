@@ -234,7 +234,8 @@ class _Loop:
             newest_version=versions.step_of(trajectory.newest_version),
         )  # fmt: skip
         if is_wanted and trajectory.verdict is None:
-            self._verdicts.ask(key, self._stream.draw(key.number), trajectory.reply)
+            answer = self._session.means.chat.answer(trajectory.reply)
+            self._verdicts.ask(key, self._stream.draw(key.number), answer)
         elif is_wanted:
             self._tell_verdict(key, trajectory, now_s)
 

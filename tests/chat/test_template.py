@@ -87,6 +87,19 @@ def test_a_template_that_rewrites_the_prompt_is_refused_when_a_reply_is_added():
         chat.demonstration([Message(role="system", content="s"), *HELLO], "yes")
 
 
+def test_where_the_template_opens_the_thinking_only_what_follows_it_is_judged():
+    tokenizer = tiny_tokenizer()
+    assert Chat(tokenizer).answer("a </think> b") == "a </think> b"
+    tokenizer.chat_template = (
+        "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{% if m['role'] == 'assistant' %}<think>\n{% endif %}"
+        "{{ m['content'] }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}"
+    )
+    chat = Chat(tokenizer)
+    assert chat.answer("is it 5? no.</think>\n6") == "\n6"
+    assert chat.answer("is it 5? I wonder, 5") == ""
+
+
 def test_chat_imports_no_torch():
     import subprocess
     import sys

@@ -23,10 +23,10 @@ def at(step: int, event: Event, **changes: object) -> Event:
 def test_a_whole_good_episode_worked_by_hand() -> None:
     process = judge(GOOD, FAULT, 1.0)
     assert process.parts == {
-        "reproduced": 1.0, "verified": 1.0, "located": 1.0, "edited_in_place": 1.0, "undid_what_was_worse": 0.0,
+        "reproduced": 1.0, "verified": 1.0, "located": 1.0, "edited_in_place": 1.0, "left_nothing_worse": 1.0,
         "changed_little": 1.0, "outcome": 1.0, "penalty": 0.0,
     }  # fmt: skip
-    assert process.score == pytest.approx((1 + 0.35 + 0.1) / 1.5)
+    assert process.score == pytest.approx((1 + 0.4 + 0.1) / 1.5)
     assert process.earned == pytest.approx({0: 0.15 / 1.5, 1: 0.10 / 1.5, 2: 0.05 / 1.5, 3: 0.10 / 1.5})
 
 
@@ -54,9 +54,9 @@ def test_what_each_rule_sees(events: list[Event], part: str, value: float) -> No
 def test_an_edit_that_made_it_worse_counts_as_undone_only_if_it_was() -> None:
     worse = at(3, RUN, failing=frozenset({"t1", "t2", "t3"}))
     undone = [RUN, EDIT, worse, at(4, EDIT, kind="undo"), at(5, RUN)]
-    assert judge(undone, FAULT, 0.0).parts["undid_what_was_worse"] == 1.0
-    assert judge([RUN, EDIT, worse, at(4, EDIT), at(5, RUN)], FAULT, 0.0).parts["undid_what_was_worse"] == 0.0
-    assert judge([*undone, at(6, EDIT), at(7, worse)], FAULT, 0.0).parts["undid_what_was_worse"] == 0.5
+    assert judge(undone, FAULT, 0.0).parts["left_nothing_worse"] == 1.0
+    assert judge([RUN, EDIT, worse, at(4, EDIT), at(5, RUN)], FAULT, 0.0).parts["left_nothing_worse"] == 0.0
+    assert judge([*undone, at(6, EDIT), at(7, worse)], FAULT, 0.0).parts["left_nothing_worse"] == 0.5
 
 
 def test_every_habit_without_the_outcome_is_worth_less_than_the_outcome_without_any() -> None:

@@ -1,0 +1,3 @@
+"""How models mark their thinking."""
+
+OPENING, CLOSING = "<think>", "</think>"
