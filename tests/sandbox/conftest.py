@@ -1,9 +1,11 @@
 """One isolated box for all tests of the sandbox, driven from a loop in a thread of its own."""
 
 import asyncio
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,16 @@ from burnish.sandbox import Box, Job, Outcome, ResourceLimits, missing, open_box
 
 Run = Callable[..., Outcome]
 SMALL = {"wall_s": 20.0, "cpu_s": 10.0, "memory_mb": 128, "disk_mb": 2, "num_files": 64, "num_processes": 8}
+
+
+@pytest.fixture
+def open_to_all(tmp_path: Path) -> Path:
+    """The temporary folder, which other users can reach and read."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder == Path(tempfile.gettempdir()):
+            break
+        folder.chmod(0o755)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

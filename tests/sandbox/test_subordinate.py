@@ -130,15 +130,13 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-def test_jobs_of_an_ordinary_user_have_users_of_their_own_outside(tmp_path: Path) -> None:
+def test_jobs_of_an_ordinary_user_have_users_of_their_own_outside(open_to_all: Path) -> None:
     if os.getuid() != 0 or not all(map(shutil.which, ("newuidmap", "newgidmap"))):
         pytest.skip("needs root, to become an ordinary user, and the package uidmap")
     if not all(Path(f"/etc/{name}").exists() for name in ("subuid", "subgid")):
         pytest.skip("no /etc/subuid to put another over, in a mount namespace of its own")
-    ranges = tmp_path / "ranges"
+    ranges = open_to_all / "ranges"
     ranges.write_text(f"{NOBODY}:{FIRST}:65536\n")
-    for path in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        path.chmod(0o755)
     given = {"PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(p for p in sys.path if p), "PYTHONDONTWRITEBYTECODE": "1"}
     rest = {"env": given, "cwd": "/", "capture_output": True, "text": True}
     can_import = [PYTHON, "-c", "import burnish.sandbox"]

@@ -252,17 +252,15 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-def test_an_ordinary_user_can_have_places_too(do, tmp_path):
+def test_an_ordinary_user_can_have_places_too(do, open_to_all):
     if os.getuid() != 0:
         pytest.skip("this whole run is an ordinary user's")
-    layer = tmp_path / "layer"
+    layer = open_to_all / "layer"
     (layer / "d").mkdir(parents=True)
     (layer / "f").write_text("first\n")
     (layer / "d/g").write_text("g\n")
     for path in (layer, *layer.rglob("*")):
         os.chown(path, 65534, 65534)
-    for path in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        path.chmod(0o755)
     given = {"PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(p for p in sys.path if p), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
