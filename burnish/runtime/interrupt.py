@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 EXIT_CODE = 130
-Hook = Callable[["sys.UnraisableHookArgs"], object]
 
 
 @contextmanager
@@ -49,7 +48,9 @@ def prompt_interrupt(*, message: str, grace_s: float = 0.5) -> Iterator[None]:
         os.close(reader)
 
 
-def _told_elsewhere(hook: Hook) -> Hook:
+def _told_elsewhere(
+    hook: "Callable[[sys.UnraisableHookArgs], object]",
+) -> "Callable[[sys.UnraisableHookArgs], object]":
     """A Ctrl-C that meets a callback which nobody hears is no traceback: the watcher ends the process."""
 
     def told(unraisable: "sys.UnraisableHookArgs") -> None:
