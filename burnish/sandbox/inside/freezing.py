@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import stat
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -17,6 +18,8 @@ from burnish.sandbox.inside.children import Children
 
 MAX_FROZEN: Final = 24
 SIGNALLING_S: Final = 1.0
+NUM_STOPS: Final = 20
+GOING_ON_S: Final = 0.01
 
 
 def freeze(kept: room.Room) -> bool:
@@ -61,9 +64,8 @@ def copy_still(kept: room.Room, number: int, children: Children) -> str:
     """Copy what has changed while all in the room stand still; the layer that it becomes."""
     copied = f"{kept.store}/u{kept.top}c{number}"
     os.mkdir(copied)
-    _signal_all(kept, signal.SIGSTOP, children)
     try:
-        census.wait_for_standstill(kept)
+        _stop_all(kept, children)
         layers.copy(kept.upper, copied)
     except OSError:
         layers.remove(copied, kept.store)
@@ -71,6 +73,18 @@ def copy_still(kept: room.Room, number: int, children: Children) -> str:
     finally:
         _signal_all(kept, signal.SIGCONT, children)
     return copied
+
+
+def _stop_all(target: room.Room, children: Children) -> None:
+    """Stop every process. One that waits for its vfork's child to exec cannot stop while the child is stopped: the two
+    are let go on for a moment, and stopped again."""
+    for _ in range(NUM_STOPS):
+        _signal_all(target, signal.SIGSTOP, children)
+        if census.comes_to_rest(target):
+            return
+        _signal_all(target, signal.SIGCONT, children)
+        time.sleep(GOING_ON_S)
+    raise OSError(f"what runs in the place did not stand still, stopped {NUM_STOPS} times")
 
 
 def _signal_all(target: room.Room, number: int, children: Children) -> None:
