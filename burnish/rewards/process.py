@@ -164,23 +164,25 @@ def judge(events: Sequence[Event], fault: Fault, outcome: float) -> Process:
     for name, part in parts.items():
         if part.step is not None:
             earned[part.step] = earned.get(part.step, 0.0) + worth[name] * part.value / MOST
-    for event in events:
-        if event.is_forbidden or event.kind == "malformed":
-            lost = FORBIDDEN if event.is_forbidden else MALFORMED
-            earned[event.step] = earned.get(event.step, 0.0) - lost / MOST
-    total = outcome + sum(worth[name] * part.value for name, part in parts.items()) - penalty(events)
+    lost = penalties(events)
+    for step, loss in lost.items():
+        earned[step] = earned.get(step, 0.0) - loss / MOST
+    total = outcome + sum(worth[name] * part.value for name, part in parts.items()) - sum(lost.values())
     return Process(
         score=max(0.0, min(1.0, total / MOST)),
-        parts={name: part.value for name, part in parts.items()} | {"outcome": outcome, "penalty": penalty(events)},
+        parts={name: part.value for name, part in parts.items()} | {"outcome": outcome, "penalty": sum(lost.values())},
         earned=earned,
     )
 
 
-def penalty(events: Sequence[Event]) -> float:
-    """What forbidden steps (once for all) and calls that cannot be read (up to a limit) take away."""
-    num_malformed = sum(event.kind == "malformed" for event in events)
-    is_forbidden = any(event.is_forbidden for event in events)
-    return FORBIDDEN * is_forbidden + min(MOST_MALFORMED, MALFORMED * num_malformed)
+def penalties(events: Sequence[Event]) -> dict[int, float]:
+    """What each step takes away: the first forbidden one, and calls that cannot be read as far as the limit goes."""
+    forbidden = [event.step for event in events if event.is_forbidden][:1]
+    malformed = [event.step for event in events if event.kind == "malformed"][: round(MOST_MALFORMED / MALFORMED)]
+    lost = dict.fromkeys(malformed, MALFORMED)
+    for step in forbidden:
+        lost[step] = lost.get(step, 0.0) + FORBIDDEN
+    return lost
 
 
 def _before_the_first_edit(events: Sequence[Event]) -> list[Event]:

@@ -92,6 +92,13 @@ def test_calls_that_cannot_be_read_cost_a_little_up_to_a_limit() -> None:
     assert [round((scores[0] - score) * MOST, 6) for score in scores] == [0.0, 0.02, 0.1, 0.1]
 
 
+def test_what_steps_lose_is_what_the_score_loses() -> None:
+    bad = [at(5 + n, SUBMIT, kind="malformed", is_forbidden=n in (2, 7)) for n in range(9)]
+    lost = {step: value for step, value in judge([*GOOD, *bad], FAULT, 1.0).earned.items() if value < 0}
+    assert sum(lost.values()) * MOST == pytest.approx(-0.6)
+    assert lost[7] * MOST == pytest.approx(-0.52)
+
+
 def test_the_weights_are_what_the_page_says() -> None:
     assert sum(weight for _, weight in GATED.values()) == pytest.approx(0.4)
     assert pytest.approx(1.5) == MOST
