@@ -1,0 +1,1 @@
+"""Terminal agents: many steps in a real shell, judged by what they leave."""
