@@ -17,6 +17,8 @@ from burnish.core.recipe import Recipe
 _RESOLVED = "recipe.resolved.json"
 PART = ".part"
 """How the names of files and folders end that are not whole yet; opening a run folder sweeps them out."""
+_OLD = f".old{PART}"
+"""How the name of a whole folder ends for as long as another takes its place."""
 
 
 class RunFolder:
@@ -113,7 +115,11 @@ def _read_kept(resolved: Path) -> dict[str, Any]:
 
 
 def _sweep(path: Path) -> None:
-    """Remove what a killed process had half written."""
+    """Remove what a killed process had half written; what it had only put aside takes its place again."""
+    for old in list(path.rglob(f".*{_OLD}")):
+        whole = _in_place_of(old)
+        if not whole.exists():
+            old.rename(whole)
     for part in list(path.rglob(f".*{PART}")):
         if part.is_dir():
             shutil.rmtree(part)
@@ -133,9 +139,21 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _put_aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}{_OLD}")
+
+
+def _in_place_of(old: Path) -> Path:
+    return old.with_name(old.name.removeprefix(".").removesuffix(_OLD))
+
+
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder to fill; it takes the place of `path` when the block ends well."""
+    """Give a temporary folder to fill; it takes the place of `path` when the block ends well.
+
+    That takes two renames. A process that is killed between them leaves no `path`, but all of it put aside, and the
+    next to open the run folder puts it back.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=PART, dir=path.parent))
     try:
@@ -147,7 +165,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
                     os.fsync(handle.fileno())
         temporary.chmod(0o755)
         if path.exists():
-            old = path.with_name(f".{path.name}.old{PART}")
+            old = _put_aside(path)
             shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
             temporary.rename(path)

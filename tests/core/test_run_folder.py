@@ -1,3 +1,8 @@
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,6 +90,60 @@ def test_what_a_killed_process_had_half_written_is_swept_away(tmp_path: Path) ->
     (tmp_path / "r" / "reports" / ".report.html.7.part").touch()
     RunFolder.open(tmp_path / "r", RECIPE, resume=True).close()
     assert not list(tmp_path.rglob("*.part"))
+
+
+def was_killed(work: Callable[[], object], *, before_event: int) -> bool:
+    """Do the work in a process that is killed before its so manieth file is opened, renamed, changed or removed."""
+    child = os.fork()
+    if child == 0:
+        left = before_event
+
+        def count(event: str, _: object) -> None:
+            nonlocal left
+            if event.partition(".")[0] in ("open", "os", "shutil", "tempfile"):
+                left -= 1
+                if left < 0:
+                    signal.raise_signal(signal.SIGKILL)
+
+        sys.addaudithook(count)
+        try:
+            work()
+        except BaseException:  # noqa: BLE001  this copy of the tests must not go on
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+def test_a_folder_that_is_replaced_is_the_old_or_the_new_one_after_a_kill_at_any_moment(tmp_path: Path) -> None:
+    target = tmp_path / "r" / "checkpoints" / "c"
+
+    def write(text: str) -> None:
+        with whole_folder(target) as folder:
+            for name in ("f", "g"):
+                (folder / name).write_text(text)
+
+    def reopen() -> None:
+        RunFolder.open(tmp_path / "r", RECIPE, resume=True).close()
+
+    reopen()
+    write("one")
+    found: set[str] = set()
+    num_events = 0
+    while was_killed(lambda: write("two"), before_event=num_events):
+        if not num_events % 3:
+            was_killed(reopen, before_event=num_events)
+        reopen()
+        text = (target / "f").read_text()
+        assert (target / "g").read_text() == text
+        assert not list(tmp_path.rglob("*.part"))
+        found.add(text)
+        write("one")
+        num_events += 1
+    assert num_events > 12
+    assert found == {"one", "two"}
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff"])
