@@ -1,8 +1,3 @@
-import os
-import signal
-import sys
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +5,7 @@ import pytest
 from burnish.core.errors import ConfigError, RunFolderError
 from burnish.core.recipe import Recipe
 from burnish.core.run_folder import RunFolder, kept_recipe, whole_folder, write_whole
+from tests.core.interrupted import was_killed
 
 RECIPE = Recipe(name="r", tasks=[{"domain": "arithmetic"}], stages=[{"use": "sft"}])  # pyright: ignore[reportArgumentType]
 
@@ -90,31 +86,6 @@ def test_what_a_killed_process_had_half_written_is_swept_away(tmp_path: Path) ->
     (tmp_path / "r" / "reports" / ".report.html.7.part").touch()
     RunFolder.open(tmp_path / "r", RECIPE, resume=True).close()
     assert not list(tmp_path.rglob("*.part"))
-
-
-def was_killed(work: Callable[[], object], *, before_event: int) -> bool:
-    """Do the work in a process that is killed before its so manieth file is opened, renamed, changed or removed."""
-    child = os.fork()
-    if child == 0:
-        left = before_event
-
-        def count(event: str, _: object) -> None:
-            nonlocal left
-            if event.partition(".")[0] in ("open", "os", "shutil", "tempfile"):
-                left -= 1
-                if left < 0:
-                    signal.raise_signal(signal.SIGKILL)
-
-        sys.addaudithook(count)
-        try:
-            work()
-        except BaseException:  # noqa: BLE001  this copy of the tests must not go on
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    status = os.waitpid(child, 0)[1]
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
 
 
 def test_a_folder_that_is_replaced_is_the_old_or_the_new_one_after_a_kill_at_any_moment(tmp_path: Path) -> None:
