@@ -1,7 +1,7 @@
 """An update of the starter model, tokens a second and peak memory: Burnish against TRL's trainers.
 
     python -m bench.learner [--quick] [--tokens 8192] [--threads 2] [--rounds 1] [--workloads sft grpo]
-                            [--trains full lora] [--trl-packing] [--checkpointing]
+                            [--trains full lora] [--random-order] [--trl-packing] [--checkpointing]
 
 SmolLM2-135M in float32, AdamW, ragged rows (`bench.contest.workloads`): `sft` against SFTTrainer, `grpo` against the
 update phase of GRPOTrainer. Each turn is a process that makes one update after a small one; the peak is that of the
@@ -25,7 +25,7 @@ def main(options: argparse.Namespace) -> None:
     """Race each workload, and print its lines."""
     num_tokens = 2048 if options.quick else options.tokens
     shape = {"threads": options.threads, "tokens": num_tokens, "packing": options.trl_packing}
-    shape["checkpointing"] = options.checkpointing
+    shape |= {"checkpointing": options.checkpointing, "random": options.random_order}
     shape["model"] = model_folder(options.model)
     announce("update", shape, options.rounds)
     sides = [Side(name="Burnish", module="train_burnish")]
@@ -61,6 +61,7 @@ if __name__ == "__main__":
     parser.add_argument("--tokens", type=int, default=8192)
     parser.add_argument("--workloads", nargs="+", choices=["sft", "grpo"], default=["sft", "grpo"])
     parser.add_argument("--trains", nargs="+", choices=["full", "lora"], default=["full", "lora"])
+    parser.add_argument("--random-order", action="store_true", help="sft rows as they came, not by length")
     parser.add_argument("--trl-packing", action="store_true", help="pack the rows of SFTTrainer")
     parser.add_argument("--checkpointing", action="store_true", help="both sides run layers again to save memory")
     main(parser.parse_args())

@@ -55,7 +55,7 @@ def update(policy: Policy, workload: Workload, rows: Sequence[Row]) -> None:
 def main(shape: dict[str, Any]) -> None:
     """Time one update."""
     torch.set_num_threads(shape["threads"])
-    samples = rows_of(shape["workload"], shape["tokens"])
+    samples = rows_of(shape["workload"], shape["tokens"], in_random_order=shape["random"])
     model = load(shape["model"], dtype="float32").model
     if shape["checkpointing"]:
         checkpoint_activations(model)

@@ -1,7 +1,7 @@
 """Side of `bench.learner`: one update by TRL's trainers, after one of a few rows.
 
-sft    SFTTrainer on rows in order of their length, so that little of a micro-batch is padding. Its packing needs
-       FlashAttention to be fast; with SDPA it masks a square over the pack (`packing`, to compare)
+sft    SFTTrainer on rows in order of their length, so that little of a micro-batch is padding, or in the random order
+       that is its default. Its packing needs FlashAttention to be fast; with SDPA it masks a square over the pack
 grpo   GRPOTrainer on stored replies (`rollout_func`), timed from where they are handed over: its update phase
 """
 
@@ -79,7 +79,7 @@ def grpo_trainer(
 def main(shape: dict[str, Any]) -> None:
     """Time one update."""
     torch.set_num_threads(shape["threads"])
-    samples = rows_of(shape["workload"], shape["tokens"])
+    samples = rows_of(shape["workload"], shape["tokens"], in_random_order=shape["random"])
     model, tokenizer = open_model(shape["model"], shape["trains"])
     plain = PLAIN | {"gradient_checkpointing": shape["checkpointing"]}
     watch = Stopwatch()

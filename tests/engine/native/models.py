@@ -17,6 +17,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from burnish.engine.adapters import Adapter, LowRank
 from burnish.engine.steps import Steps, Work
 from burnish.models.attention import IMPLEMENTATION
 
@@ -66,6 +67,21 @@ def make(family: str, **changes: Any) -> PreTrainedModel:
                 parameter.normal_(std=0.3)
     model.set_attn_implementation(IMPLEMENTATION)
     return model
+
+
+def adapter_of(model: PreTrainedModel, rank: int, seed: int, but: str = "lm_head", scale: float = 1.5) -> Adapter:
+    """Random, on each linear layer whose name has not `but` in it."""
+    generator = torch.Generator().manual_seed(seed)
+    linears = {n: m for n, m in model.named_modules() if isinstance(m, torch.nn.Linear) and but not in n}
+    linears.pop("lm_head", None)
+    return {
+        name: LowRank(
+            torch.randn(rank, linear.in_features, generator=generator) / 8,
+            torch.randn(linear.out_features, rank, generator=generator) / 8,
+            scale,
+        )
+        for name, linear in linears.items()
+    }
 
 
 def prompt(length: int, seed: int = 0) -> list[int]:

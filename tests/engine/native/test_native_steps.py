@@ -6,13 +6,13 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from burnish.core.errors import ConfigError
-from burnish.engine.adapters import Adapter, LowRank
+from burnish.engine.adapters import Adapter
 from burnish.engine.native.steps import NativeSteps, reason_why_not
 from burnish.engine.params import SamplingParams
 from burnish.engine.sampler import draw
 from burnish.engine.steps import Work
 from burnish.models.lora import add_lora, trainable
-from tests.engine.native.models import FAMILIES, decode, make, prompt
+from tests.engine.native.models import FAMILIES, adapter_of, decode, make, prompt
 from tests.fakes import plain_copy
 
 pytestmark = pytest.mark.skipif(
@@ -176,21 +176,6 @@ def test_a_dropped_branch_is_refused():
             use()
 
 
-def _adapter(model: PreTrainedModel, rank: int, seed: int, but: str = "lm_head") -> Adapter:
-    """Random, on each linear layer whose name has not `but` in it."""
-    generator = torch.Generator().manual_seed(seed)
-    linears = {n: m for n, m in model.named_modules() if isinstance(m, torch.nn.Linear) and but not in n}
-    linears.pop("lm_head", None)
-    return {
-        name: LowRank(
-            torch.randn(rank, linear.in_features, generator=generator) / 8,
-            torch.randn(linear.out_features, rank, generator=generator) / 8,
-            1.5,
-        )
-        for name, linear in linears.items()
-    }
-
-
 def _merged(family: str, adapter: Adapter) -> PreTrainedModel:
     model = make(family)
     for name, low in adapter.items():
@@ -203,8 +188,8 @@ def test_rows_of_several_adapters_go_together_and_each_is_as_with_merged_weights
     """Of unlike ranks; one adapts some layers only, and is put in the place of one that adapts all."""
     model, token_ids = make(family), prompt(70)
     steps = _steps(model)
-    adapters = {"a": _adapter(model, 4, seed=1), "b": _adapter(model, 40, seed=2, but="k_proj")}
-    steps.put_adapter("b", _adapter(model, 8, seed=3))
+    adapters = {"a": adapter_of(model, 4, seed=1), "b": adapter_of(model, 40, seed=2, but="k_proj")}
+    steps.put_adapter("b", adapter_of(model, 8, seed=3))
     for name, adapter in adapters.items():
         steps.put_adapter(name, adapter)
     branches = [steps.open(adapter=name) for name in ("a", None, "b", "a")]
@@ -220,7 +205,7 @@ def test_a_row_of_an_adapter_has_the_same_bits_alone_and_among_others(dtype):
     model, token_ids = make("llama").to(dtype), prompt(90)
     steps = _steps(model)
     for seed, name in enumerate("ab"):
-        steps.put_adapter(name, _adapter(model, 4, seed))
+        steps.put_adapter(name, adapter_of(model, 4, seed))
     mine = steps.open(adapter="a")
     alone_T_D = steps.feed([Work(mine, token_ids)], every_token=True)
     others = [Work(steps.open(adapter=name), prompt(n, seed=n)) for name, n in (("b", 5), ("a", 20), (None, 3))]
