@@ -5,6 +5,9 @@ SQLite in WAL mode; each method is one transaction. A group (one prompt, several
 checkpoint contains what they taught; then they move to a Parquet file and leave the table.
 Evaluation results and stage results are kept for good.
 
+The course of a stage, what its steps showed and what was decided of its domains, is kept for good too: one row a step
+and kind, the first stays. Replies of a gate's evaluation are kept by the step that the gate came after.
+
 In asynchronous mode a group's step is `PENDING` until a step consumes it, and what happened in which order is kept as
 events (`append_events`), for good: a run can be repeated from them.
 
@@ -42,6 +45,18 @@ CREATE TABLE IF NOT EXISTS events (
     stage INTEGER NOT NULL, number INTEGER NOT NULL, tick INTEGER NOT NULL, payload TEXT NOT NULL,
     PRIMARY KEY (stage, number)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS course (
+    number INTEGER PRIMARY KEY, stage INTEGER NOT NULL, step INTEGER NOT NULL, kind TEXT NOT NULL,
+    payload TEXT NOT NULL, UNIQUE (stage, step, kind)
+);
+CREATE TABLE IF NOT EXISTS guarded (
+    stage INTEGER NOT NULL, step INTEGER NOT NULL, suite TEXT NOT NULL, task_id TEXT NOT NULL, payload TEXT NOT NULL,
+    PRIMARY KEY (stage, step, suite, task_id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS scores (
+    stage INTEGER NOT NULL, prompt_hash TEXT NOT NULL, step INTEGER NOT NULL, scores TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS scores_by_prompt ON scores (stage, prompt_hash);
 CREATE TABLE IF NOT EXISTS sessions (started REAL PRIMARY KEY, last_seen REAL NOT NULL, peak_rss_mb REAL NOT NULL);
 """
 
@@ -62,6 +77,21 @@ class Issued(NamedTuple):
 
     task_id: str
     prompt_hash: str
+
+
+class CourseRow(NamedTuple):
+    """What was noted of a stage's course before step `step` was taken."""
+
+    step: int
+    kind: str
+    payload: Any
+
+
+class PastScores(NamedTuple):
+    """What members of a prompt's earlier groups scored, newest group first, and the step that had the newest."""
+
+    step: int
+    scores: tuple[float, ...]
 
 
 class GroupCounts(NamedTuple):
@@ -217,6 +247,26 @@ class Ledger:
         rows = self._rows("SELECT id, task_id, prompt_hash FROM groups WHERE stage = ? ORDER BY id", stage)
         return {group_id: Issued(task_id, prompt_hash) for group_id, task_id, prompt_hash in rows}
 
+    def trained_prompts(self) -> list[str]:
+        """The hashes of all prompts that trained, or may have since the last checkpoint, each once."""
+        rows = self._rows("SELECT DISTINCT prompt_hash FROM groups WHERE state IN ('ready', 'trained')")
+        return [prompt_hash for (prompt_hash,) in rows]
+
+    def note_scores(self, stage: int, prompt_hash: str, step: int, scores: Sequence[float]) -> None:
+        """Keep what the members of a group have scored, for good: it says what more of this prompt would teach."""
+        with self._transaction() as db:
+            db.execute("INSERT INTO scores VALUES (?, ?, ?, ?)", (stage, prompt_hash, step, json.dumps([*scores])))
+
+    def past_scores(self, stage: int, prompt_hash: str, *, most_groups: int = 4) -> PastScores | None:
+        """What the newest groups of a prompt have scored; None if there was none."""
+        rows = self._rows(
+            "SELECT step, scores FROM scores WHERE stage = ? AND prompt_hash = ? ORDER BY rowid DESC LIMIT ?",
+            stage, prompt_hash, most_groups,
+        )  # fmt: skip
+        if not rows:
+            return None
+        return PastScores(rows[0][0], tuple(score for _, scores in rows for score in json.loads(scores)))
+
     def append_events(self, stage: int, tick: int, payload: list[Json]) -> None:
         """Note what happened at an engine step of a stage."""
         with self._transaction() as db:
@@ -229,6 +279,37 @@ class Ledger:
         """All that was noted of a stage, in order."""
         rows = self._rows("SELECT tick, payload FROM events WHERE stage = ? ORDER BY number", stage)
         return [Events(tick, json.loads(payload)) for tick, payload in rows]
+
+    def num_draws(self, stage: int) -> int:
+        """The number of a stage's first draw that was never issued."""
+        newest = self._rows("SELECT MAX(id) FROM groups WHERE stage = ?", stage)[0][0]
+        return 0 if newest is None else int(str(newest).split("/")[1]) + 1
+
+    def note_course(self, stage: int, step: int, kind: str, payload: Json) -> None:
+        """Note something of the stage's course; what was noted of that kind and step before stays."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT OR IGNORE INTO course (stage, step, kind, payload) VALUES (?, ?, ?, ?)",
+                (stage, step, kind, json.dumps(payload, separators=(",", ":"))),
+            )
+
+    def course(self, stage: int) -> list[CourseRow]:
+        """All that was noted of a stage's course, in order."""
+        rows = self._rows("SELECT step, kind, payload FROM course WHERE stage = ? ORDER BY number", stage)
+        return [CourseRow(step, kind, json.loads(payload)) for step, kind, payload in rows]
+
+    def record_guarded(self, stage: int, step: int, suite: str, payloads: Sequence[tuple[str, Json]]) -> None:
+        """Keep a gate's results on a suite, given as (task id, result)."""
+        rows = [(stage, step, suite, task_id, json.dumps(payload)) for task_id, payload in payloads]
+        with self._transaction() as db:
+            db.executemany("INSERT OR IGNORE INTO guarded VALUES (?, ?, ?, ?, ?)", rows)
+
+    def guarded(self, stage: int, step: int, suite: str) -> dict[str, Any]:
+        """A gate's results on a suite, by task id."""
+        rows = self._rows(
+            "SELECT task_id, payload FROM guarded WHERE stage = ? AND step = ? AND suite = ?", stage, step, suite
+        )
+        return {task_id: json.loads(text) for task_id, text in rows}
 
     def commit_steps(self, stage: int, step: int) -> None:
         """A checkpoint and a Parquet file contain everything up to `step`: settle those groups."""

@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 
 from burnish.core import plugins
 from burnish.core.config import Strict, override, read_toml, validate
+from burnish.core.curriculum import Enters, Silent, Solved
 from burnish.core.types import Isolation
 
 MOST_DISAGREEMENT: Final = 0.05
@@ -139,6 +140,12 @@ class TaskEntry(Strict):
     """How many held-out tasks an evaluation uses."""
     when_check_fails: Literal["refuse", "train_anyway"] = "refuse"
     """Where these tasks fail the check that comes before training: refuse to start, or say so and train on them."""
+    enters: Enters = Enters()
+    """Stage `rl`: when these tasks begin to train; from the start where nothing is said."""
+    solved: Solved | None = None
+    """Stage `rl`: when they count less, because they are done right."""
+    silent: Silent | None = None
+    """Stage `rl`: when they count less, because their rewards do not differ."""
     options: dict[str, JsonValue] = {}
 
     @property

@@ -1,8 +1,13 @@
-"""Which task comes next: a pure function of the seed and the draw's number.
+"""Which task comes next: a pure function of the seed, the draw's number, and the segments before it.
 
-Sources take turns in proportion to their weights (the source furthest behind its share is next), so
-that any stretch of draws is mixed and a resumed run draws what an unbroken one would have. A finite
-source is gone through in a new random order each epoch. Prompts of the evaluation are passed over.
+Sources take turns in proportion to their weights (`turns`), so that any stretch of draws is mixed and a resumed run
+draws what an unbroken one would have. A finite source is gone through in a new random order each epoch. Prompts of
+the evaluation are passed over.
+
+A segment says what holds from a draw on: the share of each domain (of each name that sources are reported under;
+within a name, sources divide it by their weights), which of a domain's tasks are favoured, and whether the sources go
+back to where they stood at an earlier draw. Favoured tasks are thinned, not searched for: a task of weight w is drawn
+with the chance w / (the domain's largest weight), by its number, and passed over otherwise.
 
 Decision: of an old draw only its place is kept, eight bytes; its task is made again if it is asked for. Memory
 therefore grows with the draws and the size of a source by bytes, not by tasks.
@@ -10,8 +15,8 @@ therefore grows with the draws and the size of a source by bytes, not by tasks.
 
 import random
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from burnish.core.errors import ConfigError
@@ -19,6 +24,7 @@ from burnish.core.recipe import TaskEntry
 from burnish.core.seeds import derive
 from burnish.core.types import Task
 from burnish.domains import Domain
+from burnish.rollout.turns import Turns
 
 _MAX_PASSED_OVER = 1000
 MOST_RECENT = 4096
@@ -30,6 +36,19 @@ class Source:
 
     entry: TaskEntry
     domain: Domain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """What holds from draw `first` on."""
+
+    first: int
+    shares: Mapping[str, float]
+    """By the names that sources are reported under; a name that is not here has none."""
+    targets: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    """By name: by source or tag of a task, its weight; 1 for all others."""
+    rewind_to: int | None = None
+    """The sources go on from where they stood before that draw."""
 
 
 class Draw(NamedTuple):
@@ -44,8 +63,9 @@ class Mixture:
     """An endless sequence of training tasks."""
 
     def __init__(
-        self, sources: Sequence[Source], *, seed: int, exclude: frozenset[str], most_recent: int = MOST_RECENT
-    ) -> None:
+        self, sources: Sequence[Source], *, seed: int, exclude: frozenset[str], most_recent: int = MOST_RECENT,
+        segments: Sequence[Segment] = (),
+    ) -> None:  # fmt: skip
         self._sources = sources
         self._seed = seed
         self._exclude = exclude
@@ -55,12 +75,28 @@ class Mixture:
         self._recent: dict[int, Draw] = {}
         self._orders: dict[int, tuple[int, array[int]]] = {}
         self._num_taken = [0] * len(sources)
-        self._num_draws = [0] * len(sources)
+        self._turns = Turns([source.entry.weight for source in sources])
+        self._targets: Mapping[str, Mapping[str, float]] = {}
+        self._to_come = list(segments)
+        self._stood: list[tuple[int, Sequence[int]]] = [(0, tuple(self._num_taken))]
+        """At the first draw of each segment: how many tasks of each source were taken."""
+
+    @property
+    def num_made(self) -> int:
+        """The number of the first draw that nobody has asked for yet."""
+        return len(self._places)
+
+    def turn(self, segment: Segment) -> None:
+        """Take up a segment that begins with a draw still to be made."""
+        assert segment.first >= self.num_made, "draws that were made stay as they are"
+        self._to_come.append(segment)
 
     def draw(self, number: int) -> Draw:
         """Draw number `number`; earlier draws are made first where they are missing."""
         while len(self._places) <= number:
-            which = self._next_source()
+            while self._to_come and self._to_come[0].first <= len(self._places):
+                self._begin(self._to_come.pop(0))
+            which = self._turns.next()
             self._keep(Draw(len(self._places), self._sources[which], self._next_task(which)))
             self._places.append((self._num_taken[which] - 1) * len(self._sources) + which)
         if number not in self._recent:
@@ -73,24 +109,52 @@ class Mixture:
         if len(self._recent) > self._most_recent:
             del self._recent[next(iter(self._recent))]
 
-    def _next_source(self) -> int:
-        which = min(
-            range(len(self._sources)), key=lambda i: ((self._num_draws[i] + 1) / self._sources[i].entry.weight, i)
+    def _begin(self, segment: Segment) -> None:
+        if segment.rewind_to is not None:
+            self._num_taken = self._taken_before(segment.rewind_to)
+        self._stood.append((segment.first, tuple(self._num_taken)))
+        self._targets = segment.targets
+        whole: dict[str, float] = {}
+        for source in self._sources:
+            name = source.entry.report_name
+            whole[name] = whole.get(name, 0.0) + source.entry.weight
+        names = [source.entry.report_name for source in self._sources]
+        self._turns.weigh(
+            [
+                segment.shares.get(name, 0.0) * source.entry.weight / whole[name]
+                for name, source in zip(names, self._sources, strict=True)
+            ]
         )
-        self._num_draws[which] += 1
-        return which
+
+    def _taken_before(self, number: int) -> list[int]:
+        """How many tasks of each source had been taken before a draw was made."""
+        first, stood = next(mark for mark in reversed(self._stood) if mark[0] <= number)
+        taken = list(stood)
+        for place in self._places[first:number]:
+            done, which = divmod(place, len(self._sources))
+            taken[which] = done + 1
+        return taken
 
     def _next_task(self, which: int) -> Task:
         source = self._sources[which]
         for _ in range(_MAX_PASSED_OVER):
-            task = self._task(which, self._num_taken[which])
+            number = self._num_taken[which]
+            task = self._task(which, number)
             self._num_taken[which] += 1
-            if task.prompt_hash not in self._exclude:
+            if task.prompt_hash not in self._exclude and self._is_let_in(which, number, task):
                 return task
         raise ConfigError(
             f"{source.entry.domain}: {_MAX_PASSED_OVER} training tasks in a row are held-out ones; "
             "widen the domain by its options, or lower num_eval"
         )
+
+    def _is_let_in(self, which: int, number: int, task: Task) -> bool:
+        """Whether a task survives the thinning of its domain; the number of the task decides, not the draw's."""
+        weights = self._targets.get(self._sources[which].entry.report_name)
+        if not weights:
+            return True
+        weight = max([1.0, *[weights[place] for place in (task.source, *task.tags) if place in weights]])
+        return derive(self._seed, "thin", which, number) / 2**63 < weight / max(weights.values())
 
     def _task(self, which: int, number: int) -> Task:
         domain = self._sources[which].domain

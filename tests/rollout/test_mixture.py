@@ -6,8 +6,10 @@ import pytest
 
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import TaskEntry
+from burnish.core.types import Message, Split, Task, Verdict
 from burnish.domains import open_domain
-from burnish.rollout.mixture import Mixture, Source, held_out
+from burnish.rollout.mixture import Mixture, Segment, Source, held_out
+from burnish.sandbox import Box
 
 
 def source(*, largest: int = 9, weight: float = 1.0, num_eval: int = 10) -> Source:
@@ -65,3 +67,92 @@ def test_an_old_draw_is_made_again_as_it_was(tmp_path: Path) -> None:
     assert [few.draw(number) for number in range(40)] == drawn
     assert [few.draw(number) for number in reversed(range(40))] == drawn[::-1]
     assert drawn[1].task.id != drawn[-1].task.id
+
+
+def named(name: str, *, weight: float = 1.0, num_eval: int = 10) -> Source:
+    entry = TaskEntry(domain="arithmetic", group=name, weight=weight, num_eval=num_eval, options={"largest": 50})
+    return Source(entry=entry, domain=open_domain(entry.domain, entry.options))
+
+
+def names(mixture: Mixture, first: int, last: int) -> str:
+    return "".join(mixture.draw(number).source.entry.report_name for number in range(first, last))
+
+
+def test_shares_hold_from_their_first_draw_on_and_are_split_within_a_name() -> None:
+    sources = [named("a", weight=3), named("a"), named("b")]
+    segments = [Segment(first=5, shares={"a": 0.5, "b": 0.5}), Segment(first=21, shares={"b": 1.0})]
+    mixture = Mixture(sources, seed=1, exclude=frozenset(), segments=segments)
+    assert names(mixture, 0, 5).count("a") == 4
+    drawn = [mixture.draw(number).source for number in range(5, 21)]
+    assert [drawn.count(source) for source in sources] == [6, 2, 8]
+    assert names(mixture, 21, 26) == "bbbbb"
+
+
+def test_segments_that_are_told_later_give_the_draws_of_segments_that_were_known() -> None:
+    sources = [named("a"), named("b"), named("c")]
+    segments = [
+        Segment(first=4, shares={"a": 0.6, "b": 0.3, "c": 0.1}),
+        Segment(first=17, shares={"a": 0.2, "c": 0.8}, rewind_to=6),
+    ]
+    told, known = (Mixture(sources, seed=1, exclude=frozenset(), segments=s) for s in ([], segments))
+    for number in range(30):
+        for segment in segments:
+            if segment.first == number:
+                told.turn(segment)
+        assert told.draw(number) == known.draw(number)
+
+
+def test_after_a_rewind_the_tasks_since_then_come_again() -> None:
+    rewound = Segment(first=10, shares={"a": 0.5, "b": 0.5}, rewind_to=4)
+    mixture = Mixture([named("a"), named("b")], seed=1, exclude=frozenset(), segments=[rewound])
+    ids = [mixture.draw(number).task.id for number in range(16)]
+    assert sorted(ids[10:]) == sorted(ids[4:10])
+
+
+def test_a_second_rewind_goes_back_to_what_the_first_had_left() -> None:
+    shares = {"a": 1.0, "b": 1.0}
+    segments = [
+        Segment(first=8, shares={"b": 1.0}, rewind_to=2),
+        Segment(first=10, shares={"b": 1.0}, rewind_to=8),
+        Segment(first=11, shares=shares, rewind_to=10),
+    ]
+    mixture = Mixture([named("a"), named("b")], seed=1, exclude=frozenset(), segments=segments)
+    ids = [mixture.draw(number).task.id for number in range(14)]
+    a, b = ids[0:8:2], ids[1:8:2]
+    assert ids[8:10] == b[1:3]
+    assert ids[10] == b[1]
+    assert {a[1], b[1]} <= set(ids[11:])  # b had taken one at draw 8, and one more at draw 10, which is let go
+
+
+def test_favoured_tasks_are_drawn_that_many_times_as_often() -> None:
+    entry = TaskEntry(domain="places", group="d")
+    mixture = Mixture(
+        [Source(entry=entry, domain=Places())], seed=1, exclude=frozenset(),
+        segments=[Segment(first=0, shares={"d": 1.0}, targets={"d": {"odd": 3.0}})],
+    )  # fmt: skip
+    drawn = Counter(mixture.draw(number).task.source for number in range(2000))
+    assert 2.6 < drawn["odd"] / drawn["even"] < 3.4
+    again = Mixture(
+        [Source(entry=entry, domain=Places())], seed=1, exclude=frozenset(), most_recent=1,
+        segments=[Segment(first=0, shares={"d": 1.0}, targets={"d": {"odd": 3.0}})],
+    )  # fmt: skip
+    assert [again.draw(n).task for n in reversed(range(50))] == [mixture.draw(n).task for n in reversed(range(50))]
+
+
+class Places:
+    """Numbered tasks, half of them odd."""
+
+    name = "places"
+    executes_code = False
+
+    def size(self, split: Split) -> int | None:
+        return None
+
+    def task(self, split: Split, seed: int, index: int) -> Task:
+        return Task(
+            id=f"places/{split}/{seed}/{index}", domain=self.name, truth={},
+            messages=(Message(role="user", content=str(index)),), source="odd" if index % 2 else "even",
+        )  # fmt: skip
+
+    async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
+        return Verdict.scored(0.0)
