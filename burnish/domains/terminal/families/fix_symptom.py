@@ -35,8 +35,8 @@ def make(rng: Random, level: int) -> TerminalTask:
     return TerminalTask(
         family="fix_symptom",
         level=level,
-        instruction=f"`{REPORT}` prints a wrong value: {', '.join(wrong)}. Find out why and fix the code. "
-        "report.py itself is right.",
+        instruction=f"`{REPORT}`, which uses {' and '.join(names)}, prints a wrong value: {', '.join(wrong)}. "
+        "Find out why and fix the code. report.py itself is right.",
         files={**files_of(modules, shows_tests=False), "report.py": _report(modules, lines)},
         protected=("report.py",),
         check=check_of(modules),

@@ -36,8 +36,8 @@ def make(rng: Random, level: int) -> TerminalTask:
         setup += [write({path: states[number]}), commit(subjects[number], number)]
     test = f"python3 -m pytest -q test_{name}.py"
     find = (
-        f"git bisect start -q HEAD HEAD~{num - 1} && git bisect run {test} | tail -n 3; "
-        f"git log -1 --format=%s refs/bisect/bad > {answer}; git bisect reset -q; cat {answer}"
+        f"git bisect start HEAD HEAD~{num - 1} > /dev/null && git bisect run {test} | tail -n 3; "
+        f"git log -1 --format=%s refs/bisect/bad > {answer}; git bisect reset 2> /dev/null; cat {answer}"
     )
     return TerminalTask(
         family="git_culprit",
