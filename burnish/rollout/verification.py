@@ -29,6 +29,7 @@ from burnish.domains import Domain, HasSecondOpinion
 from burnish.rewards.verdict_cache import Cache, Question
 from burnish.rollout.verification_questions import domain_question, exact_form, normal_form
 from burnish.rollout.verification_report import DomainReport, Tally
+from burnish.runtime.workers import PoolBroken
 from burnish.sandbox import Box
 
 Promise = asyncio.Future[Verdict]
@@ -366,6 +367,8 @@ async def _within(task: Task, domain: str, verifying: Awaitable[Verdict | None])
         return Verdict.timed_out(f"no verdict within {task.limits.verify_wall_s} s")
     except SandboxError as error:
         return Verdict.infrastructure_error(str(error))
+    except PoolBroken:
+        raise  # nothing can be judged any more, of whatever domain
     except Exception as error:  # noqa: BLE001  the one boundary: a domain's own fault must neither stop a run nor score
         return Verdict.unscorable(f"the verifier of {domain} raised {type(error).__name__}: {error}")
 

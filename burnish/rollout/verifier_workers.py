@@ -2,7 +2,8 @@
 
 `Verification` queues, caches and tries again; only the call of a domain's verifier goes to a worker. A worker that dies
 is replaced and its reply judged again; a reply that takes its worker down each time ends as an infrastructure error,
-which never trains. A verifier that holds its worker for `_HELD_S` loses it.
+which never trains. A verifier that holds its worker for longer than the task's limit, and `_GRACE_S` more, loses it;
+the verdict is a timeout. Where no worker can be started any more, the run ends (`PoolBroken`).
 
 Domains are opened in the workers by the recipe's words, so a file that they name must be there on each host.
 """
@@ -26,7 +27,8 @@ from burnish.runtime.types import Runtime
 from burnish.runtime.workers import Pool, WorkerLost
 from burnish.sandbox import Box, open_box
 
-_HELD_S = 600.0
+_GRACE_S = 10.0
+"""For a busy host: a verifier that gives way ends itself at the task's limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +76,15 @@ class VerifierWorkers:
 
     def __init__(
         self, runtime: Runtime, sources: Sequence[Source], sandbox: SandboxConfig, num_workers: int, *,
-        tell: Callable[[str], object] = lambda message: None,
+        grace_s: float = _GRACE_S, tell: Callable[[str], object] = lambda message: None,
     ) -> None:  # fmt: skip
+        self._grace_s = grace_s
         self._number_of = {id(source.domain): number for number, source in enumerate(sources)}
         self._sources = sources  # so that ids stay theirs
         entries = tuple(source.entry for source in sources)
         config = VerifierConfig(entries=entries, sandbox=sandbox, folder=os.getcwd())
         start = runtime.crew("verifier", lambda number: partial(open_verifier, config), num_workers)
-        self._pool = Pool(start, num_workers, most_waiting=2 * num_workers, timeout_s=_HELD_S, tell=tell)
+        self._pool = Pool(start, num_workers, most_waiting=2 * num_workers, tell=tell)
 
     @property
     def num_lost(self) -> int:
@@ -91,8 +94,9 @@ class VerifierWorkers:
     async def verify(self, domain: Domain, task: Task, reply: str, box: Box) -> Verdict:
         """Have a worker judge a reply; `box` is not used, a worker has its own."""
         work = partial(Verifier.verify, domain=self._number_of[id(domain)], task=task, reply=reply)
+        timeout_s = task.limits.verify_wall_s + self._grace_s
         try:
-            return await asyncio.wrap_future(await asyncio.to_thread(self._pool.submit, work))
+            return await asyncio.wrap_future(await asyncio.to_thread(self._pool.submit, work, timeout_s=timeout_s))
         except WorkerLost as lost:
             raise SandboxError(str(lost)) from lost
 

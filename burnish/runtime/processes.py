@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection
 from typing import Generic, TypeVar, cast
 
 from burnish.runtime.process_main import Answer
-from burnish.runtime.workers import Opening, WorkerLost
+from burnish.runtime.workers import NoAnswer, Opening, WorkerLost
 
 DYING_S = 1.0
 S = TypeVar("S")
@@ -96,7 +96,7 @@ class ProcessWorker(Generic[S]):
         try:
             self._connection.send_bytes(data)
             if not self._connection.poll(timeout_s):
-                raise WorkerLost(f"worker {self._name!r} gave no answer within {timeout_s} s and was ended")
+                raise NoAnswer(f"worker {self._name!r} gave no answer within {timeout_s} s and was ended")
             answer: Answer = pickle.loads(self._connection.recv_bytes())
         except (EOFError, OSError) as error:
             self._await_end(DYING_S)  # it has let go of its connection, and its death may still be under way

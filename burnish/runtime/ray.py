@@ -28,11 +28,19 @@ from burnish.core.errors import ConfigError
 from burnish.runtime.process_main import WorkFault
 from burnish.runtime.transport import Handle, TransportError
 from burnish.runtime.types import CPU, Needs
-from burnish.runtime.workers import Opening, Worker, WorkerLost
+from burnish.runtime.workers import NoAnswer, Opening, Worker, WorkerLost
 
 try:
     import ray
-    from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+    from ray.exceptions import (
+        GetTimeoutError,
+        NodeDiedError,
+        OutOfMemoryError,
+        RayActorError,
+        RayError,
+        RayTaskError,
+        WorkerCrashedError,
+    )
     from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 except ImportError as error:
@@ -45,6 +53,8 @@ R = TypeVar("R")
 
 _OPENED_WITHIN_S = 600.0
 _LEAVES_WITHIN_S = 5.0
+_DEATHS = (RayActorError, OutOfMemoryError, WorkerCrashedError, NodeDiedError)
+"""Ray's words for a worker that is gone; a host that runs out of memory ends the worker, not the work's function."""
 
 
 class _Actor:
@@ -118,11 +128,11 @@ class RayWorker(Generic[S]):
         who = f"worker {self._name!r} (process {self._pid})"
         try:
             return ray.get(reference, timeout=timeout_s)
-        except RayActorError as error:
+        except _DEATHS as error:
             raise WorkerLost(f"{who} died while {what}: {_first_line(error)}") from error
         except GetTimeoutError as error:
             self.stop(at_once=True)
-            raise WorkerLost(f"{who} gave no answer within {timeout_s} s and was ended") from error
+            raise NoAnswer(f"{who} gave no answer within {timeout_s} s and was ended") from error
         except RayTaskError as error:
             if isinstance(error.cause, Exception):
                 error.cause.add_note(f"in the worker:\n{error}")

@@ -9,14 +9,15 @@ workers is the likely cause and ends with `WorkerLost`; one whose function raise
 
 Decisions: at most `most_waiting` jobs wait, beyond that `submit` waits (back-pressure). A result is given once; the
 work itself may have been begun more often, so it must be safe to begin again. A worker that dies idle is noticed
-within `_GLANCE_S`. When a seat cannot be filled, the pool is broken, and whoever waits hears why.
+within `_GLANCE_S`. A job that its worker does not end in its time is not begun again. When a seat cannot be filled any
+more, the pool is broken (`PoolBroken`), and whoever waits or comes later hears why.
 
 Not covered: a limit on how often workers may die in all.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -39,6 +40,14 @@ class WorkerLost(BurnishError):
     """A worker died, or was ended because it did not answer."""
 
 
+class NoAnswer(WorkerLost):
+    """A worker was ended because it did not answer in time."""
+
+
+class PoolBroken(BurnishError):
+    """A pool cannot start workers any more, so that nothing of what it is asked for can be done."""
+
+
 class Worker(Protocol[S_co]):
     """A process with a state."""
 
@@ -53,7 +62,8 @@ class Worker(Protocol[S_co]):
         ...
 
     def call(self, work: Callable[[S_co], R], *, timeout_s: float | None = None) -> R:
-        """Apply a function to the state and return what it returns or raise what it raises; `WorkerLost` if it dies."""
+        """Apply a function to the state and return what it returns or raise what it raises; `WorkerLost` if it dies,
+        `NoAnswer` if it was ended."""
         ...
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -65,6 +75,7 @@ class Worker(Protocol[S_co]):
 class _Job:
     work: Callable[[Any], Any]
     future: "Future[Any]" = field(default_factory=lambda: Future[Any]())
+    timeout_s: float | None
     is_bound: bool = False
     """It is for one seat and waits in no queue that is bounded."""
     num_losses: int = 0
@@ -100,7 +111,7 @@ class Pool(Generic[S]):
         self._changed = threading.Condition()
         self._queue: deque[_Job] = deque()
         self._seats = [_Seat[S](number=number) for number in range(num_workers)]
-        self._is_stopped = False
+        self._is_stopped = self._was_whole = False
         self._broken: BaseException | None = None
         self.num_lost = 0
         """How many workers died so far."""
@@ -109,10 +120,10 @@ class Pool(Generic[S]):
             thread.start()
         self._await_all()
 
-    def submit(self, work: Callable[[S], R]) -> "Future[R]":
-        """Have a worker do this; waits while too many wait already."""
+    def submit(self, work: Callable[[S], R], *, timeout_s: float | None = None) -> "Future[R]":
+        """Have a worker do this; waits while too many wait already. `timeout_s` is this job's own."""
         self._room.acquire()
-        job = _Job(work=work)
+        job = _Job(work=work, timeout_s=timeout_s or self._timeout_s)
         with self._changed:
             if self._is_stopped or self._broken:
                 self._room.release()  # the next that waits for room must hear of it too
@@ -123,22 +134,27 @@ class Pool(Generic[S]):
 
     def each(self, work: Callable[[S], R]) -> list[R]:
         """Have every worker do this, when it has ended what it does; a worker that is lost meanwhile: its successor."""
-        jobs = [_Job(work=work, is_bound=True) for _ in self._seats]
+        futures = [self.submit_to(seat.number, work) for seat in self._seats]
+        return [future.result() for future in futures]
+
+    def submit_to(self, number: int, work: Callable[[S], R]) -> "Future[R]":
+        """Have the worker of one seat do this next, or its successor if it is lost meanwhile; never waits."""
+        job = _Job(work=work, timeout_s=self._timeout_s, is_bound=True)
         with self._changed:
             if self._is_stopped or self._broken:
                 raise self._broken or CancelledError("the pool was stopped")
-            for seat, job in zip(self._seats, jobs, strict=True):
-                seat.own.append(job)
+            self._seats[number].own.append(job)
             self._changed.notify_all()
-        return [job.future.result() for job in jobs]
+        return job.future
 
     def stop(self) -> None:
         """Give up what waits and what runs, end all workers; safe to call twice."""
         with self._changed:
             self._is_stopped = True
-            self._give_up(None)
+            given_up = self._take_all()
             self._changed.notify_all()
             busy = [seat.worker for seat in self._seats if seat.worker and seat.is_busy]
+        self._give_up(given_up, None)
         for worker in busy:
             worker.stop(at_once=True)
         for thread in self._threads:
@@ -157,6 +173,7 @@ class Pool(Generic[S]):
         with self._changed:
             self._changed.wait_for(lambda: self._broken or all(seat.worker for seat in self._seats))
             broken = self._broken
+            self._was_whole = not broken
         if broken:
             self.stop()
             raise broken
@@ -170,12 +187,18 @@ class Pool(Generic[S]):
                 self._do(seat, job)
         except BaseException as error:  # noqa: BLE001  whoever waits must hear why the seat stays empty
             with self._changed:
-                self._broken = self._broken or error
-                self._give_up(self._broken)
+                self._broken = self._broken or (self._as_broken(error) if self._was_whole else error)
+                given_up = self._take_all()
                 self._changed.notify_all()
+            self._give_up(given_up, self._broken)
         finally:
             if seat.worker:
                 seat.worker.stop()
+
+    def _as_broken(self, error: BaseException) -> BaseException:
+        broken = PoolBroken(f"no worker can be started any more: {error}; put that right, then go on by --resume")
+        broken.__cause__ = error
+        return broken
 
     def _fill(self, seat: _Seat[S]) -> None:
         """Start a worker, again where it dies before it is ready."""
@@ -232,7 +255,7 @@ class Pool(Generic[S]):
         assert seat.worker
         if job.begin():
             try:
-                result = seat.worker.call(job.work, timeout_s=self._timeout_s)
+                result = seat.worker.call(job.work, timeout_s=job.timeout_s)
             except WorkerLost as lost:
                 self._lose(seat, job, lost)
             except Exception as error:  # noqa: BLE001  it goes to whoever waits for the job
@@ -245,15 +268,19 @@ class Pool(Generic[S]):
     def _lose(self, seat: _Seat[S], job: _Job, lost: WorkerLost) -> None:
         """Give the job back, or up, and start another worker."""
         job.num_losses += 1
+        is_again = job.num_losses < self._most_losses and not isinstance(lost, NoAnswer)
         with self._changed:
-            if self._is_stopped or self._broken:
-                job.future.set_exception(self._broken or CancelledError("the pool was stopped"))
-                return
-            if job.num_losses < self._most_losses:
+            is_over = self._is_stopped or self._broken
+            if is_again and not is_over:
                 (seat.own if job.is_bound else self._queue).appendleft(job)
                 self._changed.notify_all()
+        if is_over:
+            job.future.set_exception(self._broken or CancelledError("the pool was stopped"))
+            return
         self._note(lost)
-        if job.num_losses == self._most_losses:
+        if isinstance(lost, NoAnswer):
+            job.future.set_exception(lost)
+        elif not is_again:
             job.future.set_exception(
                 WorkerLost(f"{lost}; this job has lost {job.num_losses} workers, so it is not tried again")
             )
@@ -271,12 +298,16 @@ class Pool(Generic[S]):
             self.num_lost += 1
         self._tell(f"{lost}; another is started")
 
-    def _give_up(self, error: BaseException | None) -> None:
-        """End every job that waits."""
+    def _take_all(self) -> list[_Job]:
+        """Every job that waits; nobody will begin it."""
         jobs = [*self._queue, *(job for seat in self._seats for job in seat.own)]
         self._queue.clear()
         for seat in self._seats:
             seat.own.clear()
+        return jobs
+
+    def _give_up(self, jobs: Sequence[_Job], error: BaseException | None) -> None:
+        """End jobs, without the lock: whoever hears of it may ask for more."""
         for job in jobs:
             if not job.is_bound and not job.has_begun:
                 self._room.release()

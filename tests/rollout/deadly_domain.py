@@ -1,10 +1,11 @@
-"""A domain whose verifier takes its process down.
+"""A domain whose verifier takes its process down, or (`deadly_domain:holds`) never lets go of it.
 
 **State** none. **Action** none. **Reward** none.
 """
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 
 from burnish.core.types import Json, Split, Task, Verdict
@@ -13,6 +14,9 @@ from burnish.sandbox import Box
 
 class Deadly:
     """See the module's docstring."""
+
+    def __init__(self, argument: str) -> None:
+        self.holds = argument == "holds"
 
     name = "tests.rollout.deadly_domain"
     executes_code = False
@@ -27,10 +31,12 @@ class Deadly:
 
     async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
         """See `Domain`."""
+        if self.holds:
+            time.sleep(600)
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
 
 def load(argument: str, options: Mapping[str, Json]) -> Deadly:
     """The domain."""
-    return Deadly()
+    return Deadly(argument)

@@ -5,7 +5,9 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from burnish.rollout.mixture import Source
 from burnish.rollout.verification import Verification
 from burnish.rollout.verifier_workers import VerifierWorkers
 from burnish.runtime.local import Local
+from burnish.runtime.workers import PoolBroken
 from burnish.sandbox import missing
 from tests.no_box import NoBox
 from tests.runtime.jobs import pid
@@ -94,3 +97,52 @@ def test_a_reply_that_takes_every_worker_down_is_no_verdict_but_a_fault_of_the_m
     deadly = Source(entry=entry, domain=open_domain(entry.domain))
     with workers([deadly], 1) as through, pytest.raises(SandboxError, match="has lost 3 workers"):
         asyncio.run(through.verify(deadly.domain, task, "7", NoBox()))
+
+
+def test_a_verifier_that_never_gives_way_times_out_and_its_worker_is_replaced() -> None:
+    task = sources()[0].domain.task("train", 1, 0)
+    task = replace(task, limits=replace(task.limits, verify_wall_s=0.1))
+    entry = TaskEntry(domain="tests.rollout.deadly_domain:holds")
+    holding = Source(entry=entry, domain=open_domain(entry.domain))
+    through = VerifierWorkers(Local(), [holding], SandboxConfig(), 1, grace_s=0.3)
+    try:
+        verification = Verification(NoBox(), num_at_once=1, num_attempts=1, verify=through.verify)
+        assert asyncio.run(verification.verdict(holding.domain, task, "7")).kind == "timeout"
+        assert comes_true(lambda: through.num_lost == 1)
+        assert through._pool.each(pid)
+        assert through.num_lost == 1  # it was not given the same reply again
+    finally:
+        through.close()
+
+
+class NoStart:
+    """A host on which no worker starts any more once it is full."""
+
+    host, is_full = "127.0.0.1", False
+
+    def crew(self, *given: Any, **named: Any) -> Any:
+        start = Local().crew(*given, **named)
+
+        def try_to(number: int) -> Any:
+            if self.is_full:
+                raise OSError("no memory for another process")
+            return start(number)
+
+        return try_to
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_pool_without_workers_ends_whoever_asks_for_a_verdict() -> None:
+    given, host = sources(), NoStart()
+    task = given[0].domain.task("train", 1, 0)
+    through = VerifierWorkers(host, given, SandboxConfig(), 1)
+    try:
+        host.is_full = True
+        os.kill(through._pool.each(pid)[0], signal.SIGKILL)
+        verification = Verification(NoBox(), num_at_once=1, verify=through.verify)
+        with pytest.raises(PoolBroken, match=r"no worker can be started any more: no memory for another .* --resume"):
+            asyncio.run(verification.verdict(given[0].domain, task, "7"))
+    finally:
+        through.close()

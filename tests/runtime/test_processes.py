@@ -21,7 +21,7 @@ def is_gone(pid: int) -> bool:
     """Whether a process has ended (or is a zombie that its new parent has yet to wait for)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return True
 
 

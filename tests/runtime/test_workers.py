@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from burnish.runtime.processes import ProcessWorker
-from burnish.runtime.workers import Pool, WorkerLost
+from burnish.runtime.workers import NoAnswer, Pool, WorkerLost
 from tests.runtime import jobs
 from tests.runtime.test_processes import comes_true, is_gone
 
@@ -106,6 +106,14 @@ def test_stopping_ends_what_runs_and_what_waits() -> None:
 def test_a_pool_whose_workers_cannot_open_says_why() -> None:
     with pytest.raises(ValueError, match="no such desk"):
         Pool(lambda number: ProcessWorker(f"desk-{number}", jobs.broken), 2)
+
+
+def test_a_job_that_is_not_ended_in_its_time_costs_one_worker_and_is_not_begun_again() -> None:
+    with Pool(start, 1) as pool:
+        with pytest.raises(NoAnswer, match=r"'desk-0' gave no answer within 0.2 s"):
+            pool.submit(jobs.work_for_ever, timeout_s=0.2).result()
+        assert pool.submit(partial(jobs.Desk.square, number=3)).result() == 9
+        assert pool.num_lost == 1
 
 
 @pytest.mark.slow
