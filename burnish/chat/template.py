@@ -25,10 +25,10 @@ from typing import NamedTuple
 
 from burnish.chat import controls, probes
 from burnish.chat.rendering import Tokenizer as Tokenizer
-from burnish.chat.rendering import Tool, render
+from burnish.chat.rendering import Tool, Turn, render
 from burnish.chat.thinking import CLOSING, OPENING
 from burnish.core.errors import ConfigError
-from burnish.core.types import Message
+from burnish.core.types import Json, Message, ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +75,9 @@ class Chat:
         elsewhere_ids = self._encode(frame.lead + self._with_tool + self._with_tool_result)
         self._controls = controls.spelling(special | self._emitted(around_ids + elsewhere_ids))
         self._end_ids = self._find_end(self._encode(frame.tail))
+        self._end_word = tokenizer.decode(
+            [self._end_ids[-1]], skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
         eos = tokenizer.eos_token_id
         self.stop_ids: frozenset[int] = frozenset({self._end_ids[-1]} | ({eos} if eos is not None else set()))
 
@@ -82,6 +85,18 @@ class Chat:
         """Return what the template makes of a conversation."""
         turns = [{"role": message.role, "content": message.content} for message in messages]
         return render(self._tokenizer, turns, generation_prompt=generation_prompt, tools=tools)
+
+    def call_text(self, call: ToolCall) -> str:
+        """What the template writes in a turn that makes a call, without its end; `ConfigError` if it cannot."""
+        function: dict[str, Json] = {"name": call.name, "arguments": dict(call.arguments)}
+        record: Turn = {"id": "call00001", "type": "function", "function": function}
+        hello: Turn = {"role": probes.HELLO.role, "content": probes.HELLO.content}
+        turns: list[Turn] = [hello, {"role": "assistant", "content": "", "tool_calls": [dict(record)]}]
+        text = render(self._tokenizer, turns, generation_prompt=False, tools=[probes.TOOL])
+        prompt = self.text([probes.HELLO], tools=[probes.TOOL])
+        if not text.startswith(prompt):
+            raise ConfigError("the model's chat template does not continue its own prompt with a call of a tool")
+        return text[len(prompt) :].rpartition(self.decode(self._end_ids[:-1]) + self._end_word)[0]
 
     def answer(self, reply: str) -> str:
         """Return what of a reply is to be judged: all, or where the template opens the thinking, what comes after it.

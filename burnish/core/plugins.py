@@ -1,8 +1,8 @@
 """Find a part by name: the file name is the name.
 
 `load("domains", "code")` imports `burnish.domains.code`; a dotted name loads from outside the
-package. A file is a plugin if it defines its folder's hook (`HOOKS`) at top level; other files in
-the folder are shared code. Names are found by reading files, not by importing them.
+package. A file, or a folder's `__init__.py`, is a plugin if it defines its kind's hook (`HOOKS`) at top level; others
+are shared code. Names are found by reading files, not by importing them.
 """
 
 import ast
@@ -29,8 +29,7 @@ FOLDERS = {"backends": "sandbox/backends", "preferences": "objectives/preference
 def names(kind: str) -> list[str]:
     """List the plugins that ship in a folder, sorted."""
     hook = re.compile(rf"^(async )?def {HOOKS[kind]}\b", re.MULTILINE)
-    files = [path for path in _folder(kind).glob("*.py") if path.stem != "__init__"]
-    return sorted(path.stem for path in files if hook.search(path.read_text(encoding="utf-8")))
+    return sorted(name for name, path in _sources(kind) if hook.search(path.read_text(encoding="utf-8")))
 
 
 def load(kind: str, name: str) -> ModuleType:
@@ -47,8 +46,15 @@ def docstring(kind: str, name: str) -> str:
     """Read a plugin's module docstring, without importing one that ships here."""
     if "." in name or name not in names(kind):
         return load(kind, name).__doc__ or ""
-    path = _folder(kind) / f"{name}.py"
+    path = dict(_sources(kind))[name]
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def _sources(kind: str) -> list[tuple[str, Path]]:
+    """The files and folders of a kind, each by its name, with the text that may define the hook."""
+    folder = _folder(kind)
+    files = [(path.stem, path) for path in folder.glob("*.py") if path.stem != "__init__"]
+    return files + [(path.parent.name, path) for path in folder.glob("*/__init__.py")]
 
 
 def _folder(kind: str) -> Path:

@@ -127,6 +127,35 @@ class RuntimeConfig(Strict):
     """Processes that hold the learner's weights in shares."""
 
 
+Limit = Literal["steps", "tokens", "output", "wall"]
+Fallback = Literal["end", "ask", "restore", "hand_over"]
+
+
+class EpisodesConfig(Strict):
+    """What attempts of several turns may spend, and what happens when that is spent."""
+
+    max_open: int = Field(default=16, ge=1, le=4096)
+    """Episodes under way at once, each with a world of its own."""
+    max_steps: int = Field(default=0, ge=0)
+    """Turns; 0: as many as the task says."""
+    max_tokens: int = Field(default=0, ge=0)
+    """Tokens that the policy writes in all turns; 0: as many as it takes in."""
+    max_output: int = Field(default=200_000, ge=1)
+    """Characters of all observations."""
+    wall_s: float = Field(default=600.0, gt=0)
+    at_limit: dict[Limit, Fallback] = {}
+    """`end`: judge it as it stands. `ask`: one last turn, and the policy is told so. `restore`: go back to the last
+    good state first. `hand_over`: `helper` goes on, for as many turns as the task allows."""
+    helper: dict[str, JsonValue] = {}
+    """The endpoint that takes over (docs/engine_backends.md)."""
+
+    @model_validator(mode="after")
+    def _helper_is_used(self) -> Self:
+        if bool(self.helper) != ("hand_over" in self.at_limit.values()):
+            raise ValueError('at_limit = "hand_over" and a helper go together; give both, or leave both out')
+        return self
+
+
 class TaskEntry(Strict):
     """One source of tasks."""
 
@@ -164,6 +193,7 @@ class Recipe(Strict):
     model: ModelConfig = ModelConfig()
     sandbox: SandboxConfig = SandboxConfig()
     verify: VerifyConfig = VerifyConfig()
+    episodes: EpisodesConfig = EpisodesConfig()
     engine: EngineConfig = EngineConfig()
     learner: LearnerConfig = LearnerConfig()
     runtime: RuntimeConfig = RuntimeConfig()
@@ -185,6 +215,7 @@ class Suite(Strict):
 
     tasks: list[TaskEntry] = Field(min_length=1)
     sandbox: SandboxConfig = SandboxConfig()
+    episodes: EpisodesConfig = EpisodesConfig()
 
 
 def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 Role = Literal["system", "user", "assistant", "tool"]
@@ -135,11 +135,38 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call of a tool: its name, and its arguments by name."""
+
+    name: str
+    arguments: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One turn of an episode: where its tokens lie, what was said and answered, what it earned.
+
+    The turn's own tokens are `token_ids[first:end]` of the trajectory; `events` are the environment's own record of
+    what the turn did, `earned` its share of the score.
+    """
+
+    first: int
+    end: int
+    reply: str
+    observation: str = ""
+    events: tuple[Mapping[str, Json], ...] = ()
+    earned: float = 0.0
+    sample_s: float = 0.0
+    step_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
     """One attempt at one task, as tokens: what was sampled is what is trained.
 
     `token_ids`, `was_sampled` and `logprobs` have one entry a token; a log-probability is 0.0 where
-    the token was given and not sampled.
+    the token was given and not sampled. An episode of several turns is one stream with several stretches that were
+    sampled; `steps` says which, `ended_by` what ended it, and `reply` is its last turn.
     """
 
     group_id: str
@@ -157,6 +184,8 @@ class Trajectory:
     verdict: Verdict | None = None
     sample_s: float = 0.0
     verify_s: float = 0.0
+    steps: tuple[Step, ...] = ()
+    ended_by: str = ""
 
     def __post_init__(self) -> None:
         assert len(self.token_ids) == len(self.was_sampled) == len(self.logprobs)
@@ -175,7 +204,8 @@ class Trajectory:
         """One line of JSON."""
         row = {each.name: getattr(self, each.name) for each in fields(self)}  # `asdict` would copy every token
         verdict = None if self.verdict is None else asdict(self.verdict)
-        return json.dumps(row | {"verdict": verdict}, separators=(",", ":"))
+        steps = [asdict(step) for step in self.steps]
+        return json.dumps(row | {"verdict": verdict, "steps": steps}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str) -> Self:
@@ -184,7 +214,13 @@ class Trajectory:
         verdict = Verdict(**row.pop("verdict")) if row["verdict"] else row.pop("verdict")
         for name in ("token_ids", "was_sampled", "logprobs"):
             row[name] = tuple(row[name])
-        return cls(**row, verdict=verdict)
+        steps = steps_from_json(row.pop("steps", []))
+        return cls(**row, verdict=verdict, steps=steps)
+
+
+def steps_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[Step, ...]:
+    """The steps of a trajectory, from what `asdict` makes of them."""
+    return tuple(Step(**{**row, "events": tuple(row["events"])}) for row in rows)
 
 
 def sha256_json(value: object) -> str:

@@ -1,6 +1,6 @@
 """Trajectories as Parquet, for analysis and for training offline later: one row a trajectory.
 
-Log-probabilities are stored bit for bit (float64); a verdict's parts are JSON text.
+Log-probabilities are stored bit for bit (float64); a verdict's parts and an episode's steps are JSON text.
 """
 
 import json
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from burnish.core.errors import ConfigError
 from burnish.core.run_folder import write_whole
-from burnish.core.types import Trajectory, Verdict
+from burnish.core.types import Trajectory, Verdict, steps_from_json
 
 
 def write(path: Path, trajectories: Sequence[Trajectory]) -> None:
@@ -37,7 +37,8 @@ def _row(trajectory: Trajectory) -> dict[str, Any]:
     verdict = trajectory.verdict
     assert verdict is not None
     plain = asdict(trajectory) | {"verdict": verdict.kind, "score": verdict.score, "evidence": verdict.evidence}
-    return plain | {"parts": json.dumps(dict(verdict.parts)), "verdict_from_cache": verdict.from_cache}
+    plain |= {"parts": json.dumps(dict(verdict.parts)), "verdict_from_cache": verdict.from_cache}
+    return plain | {"steps": json.dumps(plain["steps"]) if trajectory.steps else ""}
 
 
 def _trajectory(row: dict[str, Any]) -> Trajectory:
@@ -48,4 +49,5 @@ def _trajectory(row: dict[str, Any]) -> Trajectory:
     )  # fmt: skip
     for name in ("token_ids", "was_sampled", "logprobs"):
         row[name] = tuple(row[name])
-    return Trajectory(**row, verdict=verdict)
+    steps = steps_from_json(json.loads(row.pop("steps", "") or "[]"))
+    return Trajectory(**row, verdict=verdict, steps=steps)

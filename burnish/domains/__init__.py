@@ -1,19 +1,25 @@
 """Domains: what a task is, and what its reply is worth. One file (or folder) a domain.
 
+A question is the one-step case: one reply, which `verify` judges. A domain of several steps also has an environment
+(`HasEnvironment`), which answers each turn of the policy and judges the episode's end (docs/decisions/0009).
+
 A domain file defines `load(argument, options) -> Domain`. `argument` is what follows the colon of
 `domain = "rg:chain_sum"` (empty without one); `options` is the entry's `options` table: reject what you do
 not know. The module's docstring states **State**, **Action** and **Reward** in three paragraphs
 that begin with these words; `burnish tasks show` prints them. No torch here.
 """
 
-from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from burnish.core import plugins
-from burnish.core.types import Json, Split, Task, Verdict
-from burnish.sandbox import Box
+from burnish.core.types import Json, Message, Split, Task, ToolCall, Verdict
+from burnish.sandbox import Backend, Box
 
 Options = Mapping[str, Json]
+Tool = Mapping[str, Json]
+"""A tool as OpenAI's API writes it. A string parameter of `format` "text" may have several lines."""
 
 
 class Domain(Protocol):
@@ -35,6 +41,70 @@ class Domain(Protocol):
 
     async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
         """Judge a reply. Never raises for a bad reply; `SandboxError` propagates."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One turn of the policy: its text, and the call that was read in it, or why none could be read (`fault`)."""
+
+    text: str
+    call: ToolCall | None = None
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What a turn led to: what the policy is told, and what only the record says (`events`, plain JSON)."""
+
+    text: str
+    done: bool = False
+    events: tuple[Mapping[str, Json], ...] = ()
+
+
+class Judgement(NamedTuple):
+    """The verdict on an episode, and what single steps, by number, earned or lost of its score."""
+
+    verdict: Verdict
+    earned: Mapping[int, float]
+
+
+class Environment(Protocol):
+    """The world of one episode. It is reset once, and stopped in the end, whatever happens between."""
+
+    async def reset(self, task: Task, seed: int) -> Sequence[Message]:
+        """Make the world; returns what the policy is told before its first turn."""
+        ...
+
+    async def step(self, action: Action) -> Observation:
+        """Answer a turn. Never raises for what a policy writes; `SandboxError` propagates."""
+        ...
+
+    async def restore(self) -> None:
+        """Go back to the last good state, if one was seen, because a limit has ended the episode."""
+        ...
+
+    async def verdict(self) -> Judgement:
+        """Judge the episode as it stands."""
+        ...
+
+    async def stop(self) -> None:
+        """End everything and leave nothing; safe to call twice, and at any moment."""
+        ...
+
+
+@runtime_checkable
+class HasEnvironment(Protocol):
+    """A domain whose tasks take several turns. Without `tools` an action is a text."""
+
+    tools: Sequence[Tool]
+
+    def environment(self, backend: Backend) -> Environment:
+        """The world of one episode, not yet made."""
+        ...
+
+    def oracle(self, task: Task) -> Sequence[ToolCall] | None:
+        """Turns that solve a task, the last one ending it; None where none are known."""
         ...
 
 

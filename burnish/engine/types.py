@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from burnish.core.errors import BurnishError, ConfigError
 from burnish.core.types import Completion
@@ -74,6 +74,7 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
 class LiveEngine(Engine, Protocol):
     """An engine that takes requests while it runs, a step at a time: for chat and serving."""
 

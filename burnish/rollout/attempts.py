@@ -6,57 +6,36 @@ resumed run trains on the same bits as an unbroken one.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 from burnish.chat.template import Chat
 from burnish.core.types import Completion, Trajectory, Verdict
-from burnish.engine.types import Engine, Finished, Request, SamplingParams
-from burnish.rollout.judge import Judge
-from burnish.rollout.mixture import Draw
-from burnish.runtime.local import Background
-from burnish.runtime.watchdog import Watchdog
-
-NO_LIMIT = 1 << 30
-"""As `max_new_tokens`: the tasks' own limits hold."""
-
-
-class Attempt(NamedTuple):
-    """What to try: `num_samples` replies to one task."""
-
-    group_id: str
-    draw: Draw
-    seed: int
-    num_samples: int
-    params: SamplingParams
-
-
-class Done(NamedTuple):
-    """One finished, judged reply."""
-
-    attempt: Attempt
-    trajectory: Trajectory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What attempts need: a policy that samples, and a judge."""
-
-    engine: Engine
-    chat: Chat
-    judge: Judge
-    background: Background
-    verify_metrics: Callable[[], Mapping[str, float]] = dict
-    """What verdicts have cost and come to since the last call."""
-    verify_status: Callable[[], str] = str
-    """What is being judged at this moment, in words."""
-    watchdog: Watchdog = field(default_factory=lambda: Watchdog(print))
+from burnish.domains import HasEnvironment
+from burnish.engine.types import Finished, Request
+from burnish.rollout.episodes import make_episodes
+from burnish.rollout.means import NO_LIMIT as NO_LIMIT
+from burnish.rollout.means import Attempt as Attempt
+from burnish.rollout.means import Done as Done
+from burnish.rollout.means import Means as Means
 
 
 def make_attempts(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[str, int], bool]) -> Iterator[Done]:
-    """Yield each attempt's members as they are judged; those that are kept already are left out."""
+    """Yield each attempt's members as they are judged; those that are kept already are left out.
+
+    Tasks of one reply come first, then those of several turns: an engine that steps is not asked for both at once.
+    """
+    is_episode = [isinstance(attempt.draw.source.domain, HasEnvironment) for attempt in attempts]
+    replies = [attempt for attempt, several in zip(attempts, is_episode, strict=True) if not several]
+    if replies:
+        yield from _make_replies(means, replies, is_kept)
+    if len(replies) < len(attempts):
+        episodes = [attempt for attempt, several in zip(attempts, is_episode, strict=True) if several]
+        yield from make_episodes(means, episodes, is_kept)
+
+
+def _make_replies(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[str, int], bool]) -> Iterator[Done]:
     pending: dict[Future[Verdict], tuple[Attempt, Trajectory, float]] = {}
     samples = _timed(means.engine.sample([as_request(means.chat, attempt) for attempt in attempts]))
     for finished, sample_s in means.watchdog.each(samples, lambda: f"samples of {len(attempts)} prompts"):

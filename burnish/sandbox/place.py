@@ -11,7 +11,7 @@ declares; a verifier works in another one, fresh; the trainer, outside both, mak
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from burnish.sandbox.types import Box, Outcome, ResourceLimits, check_limits
 
@@ -84,6 +84,7 @@ class Place(Protocol):
         ...
 
 
+@runtime_checkable
 class Workspace(Place, Protocol):
     """A place whose snapshots are a tree, and in which shells stay open."""
 

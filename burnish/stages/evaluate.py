@@ -95,7 +95,9 @@ def evaluate_model(model: str, suite: Suite, seed: int, num: int | None) -> dict
     draws = held_out(sources, derive(seed, "eval"), num)
     engine = EngineConfig()
     with (
-        open_means(loaded, engine, suite.sandbox, sources, lambda: 0, tell=console.print) as means,
+        open_means(
+            loaded, engine, suite.sandbox, sources, lambda: 0, episodes=suite.episodes, tell=console.print
+        ) as means,
         progress_bar(console) as progress,
     ):
         bar = progress.add_task("evaluate", total=len(draws), note="")

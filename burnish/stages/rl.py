@@ -16,6 +16,7 @@ from typing import Any
 
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import TaskEntry
+from burnish.rollout.episodes import check_trains
 from burnish.rollout.scheduler import priority_function
 from burnish.stages import training
 from burnish.stages.progress import progress_bar
@@ -46,6 +47,10 @@ def check_entries(config: Config, entries: Sequence[TaskEntry]) -> None:
 
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train by reinforcement; resumes after the last checkpoint, from the rollouts that are kept."""
+    check_trains(
+        [source.domain for source in session.live_sources], session.recipe.episodes,
+        is_asynchronous=config.max_staleness > 0,
+    )  # fmt: skip
     plan = make_plan(session, config)
     session.policy.reset_optimiser(config.optimiser_config())
     first = training.resume(session, plan.saved)

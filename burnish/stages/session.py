@@ -18,6 +18,7 @@ from burnish.core.flight import Recorder
 from burnish.core.ledger import Ledger
 from burnish.core.metrics import MetricsLog
 from burnish.core.recipe import (
+    EpisodesConfig,
     LearnerConfig,
     ModelConfig,
     Recipe,
@@ -38,7 +39,8 @@ from burnish.models.lora import add_lora, trainable
 from burnish.models.parameters import freeze
 from burnish.rewards.verdict_cache import Cache, open_cache
 from burnish.rollout.approximation import approximated
-from burnish.rollout.attempts import Means
+from burnish.rollout.attempts import NO_LIMIT, Means
+from burnish.rollout.helper import helper_of
 from burnish.rollout.judge import judge_by
 from burnish.rollout.mixture import Source, held_out
 from burnish.rollout.verification import Sampling, Verification
@@ -54,6 +56,7 @@ BASE_CHECKPOINT = "base"
 NO_CACHE = VerifyConfig(cache=False)
 LEARNER = LearnerConfig()
 HERE = RuntimeConfig()
+EPISODES = EpisodesConfig()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -189,6 +192,7 @@ def open_chat(loaded: Loaded) -> Chat:
 def open_means(
     loaded: Loaded, recipe_engine: Any, sandbox: SandboxConfig, sources: list[Source], version: Any,
     verify: VerifyConfig = NO_CACHE, *, seed: int = 0, runs: Path = Path(), runtime: RuntimeConfig = HERE,
+    episodes: EpisodesConfig = EPISODES,
     tell: Callable[[str], object] = print,
 ) -> Iterator[Means]:  # fmt: skip
     """Open engine, sandbox and judge; `tell` hears of what is waited for too long, from another thread."""
@@ -217,7 +221,9 @@ def open_means(
         yield Means(
             engine=engine, chat=chat, judge=judge_by(verification), background=background,
             verify_metrics=lambda: as_metrics(verification.take_report()), verify_status=verification.status,
-            watchdog=stack.enter_context(Watchdog(tell)),
+            watchdog=stack.enter_context(Watchdog(tell)), backend=box, episodes=episodes,
+            context=loaded.model.config.to_dict().get("max_position_embeddings") or NO_LIMIT,
+            helper=helper_of(episodes),
         )  # fmt: skip
 
 
@@ -255,7 +261,7 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
         means = stack.enter_context(
             open_means(
                 loaded, recipe.engine, recipe.sandbox, sources, lambda: policy.version, recipe.verify,
-                seed=recipe.seed, runs=runs, runtime=recipe.runtime,
+                seed=recipe.seed, runs=runs, runtime=recipe.runtime, episodes=recipe.episodes,
                 tell=lambda message: console.print(message, style="yellow", markup=False),
             )
         )  # fmt: skip

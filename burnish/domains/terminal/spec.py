@@ -12,6 +12,7 @@ Covered: everything that the verdict needs, the answer included; so this record 
 agent's place. Not covered: empty folders, links, owners.
 """
 
+import json
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,7 +21,7 @@ from typing import Final, Literal
 from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError, with_config
 
 from burnish.core.errors import ConfigError
-from burnish.core.types import Json
+from burnish.core.types import Json, Task
 from burnish.rewards.code_tests import Framework, Trust
 from burnish.rewards.end_state import ExpectedFile
 from burnish.rewards.process import Fault
@@ -120,6 +121,11 @@ def from_json(line: str | bytes, where: str = "a terminal task") -> TerminalTask
         fault = error.errors()[0]
         path = ".".join(map(str, fault["loc"]))
         raise ConfigError(f"{where}: {path or 'the whole'}: {fault['msg']}; got {repr(fault['input'])[:80]}") from None
+
+
+def task_of(task: Task) -> TerminalTask:
+    """The record that a task of the domain carries."""
+    return from_json(json.dumps(task.truth["task"]), f"the truth of task {task.id!r}")
 
 
 def _plain(value: object) -> Json:
