@@ -29,10 +29,12 @@ tasks_app = typer.Typer(help="Look at domains: their tasks, truths and graders."
 sandbox_app = typer.Typer(help="What keeps code in that a model wrote.", no_args_is_help=True)
 template_app = typer.Typer(help="How conversations become token ids.", no_args_is_help=True)
 plan_app = typer.Typer(help="What a cluster would do with a recipe.", no_args_is_help=True)
+suites_app = typer.Typer(help="What models are evaluated on.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
 app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(template_app, name="chat-template")
 app.add_typer(plan_app, name="plan")
+app.add_typer(suites_app, name="suites")
 
 RecipePath = Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file, for example recipes/quickstart.toml.")]
 Assignments = Annotated[
@@ -100,21 +102,45 @@ def check(recipe: RecipePath, assignments: Assignments = None) -> None:
 @app.command(name="eval")
 @polite
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model folder, hub id, .gguf file or name such as starter.")],
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL...", help="Folders, names such as starter, RUN/checkpoints/NAME, or http://HOST:PORT#NAME."
+        ),
+    ],
     suite: Annotated[
-        Path | None, typer.Option(help="A TOML file with [[tasks]]; without it, those of the model's run.")
+        list[str] | None,
+        typer.Option(help="A suite or layer that `burnish suites list` names, or a TOML file. Repeatable."),
     ] = None,
-    seed: Seed = 1,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Other tasks of the same kinds: instead of the suite's seed.")
+    ] = None,
     num: Annotated[int | None, typer.Option(min=1, help="Tasks per domain, instead of the suite's numbers.")] = None,
+    api_key_env: Annotated[str, typer.Option(help="The environment variable with an endpoint's key.")] = "",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ask anew, whatever is kept.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a model on held-out tasks."""
-    from burnish.commands.suites import read_suite, suite_for
-
-    tasks = read_suite(suite) if suite else suite_for(Path(model))
+    """Evaluate models on suites; without --suite, on the tasks of the run that a model comes from."""
     from burnish.commands.evaluate import evaluate_command
 
-    evaluate_command(model, tasks, seed, num, as_json)
+    evaluate_command(
+        models, suite or [], seed=seed, num=num, api_key_env=api_key_env, fresh=fresh, as_json=as_json
+    )  # fmt: skip
+
+
+@app.command()
+@polite
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="A model as `burnish eval` was given it, or its results.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The same of the other model.")],
+    suite: Annotated[list[str] | None, typer.Option(help="These suites only. Repeatable.")] = None,
+    flips: Annotated[int, typer.Option(min=0, help="How many tasks of each suite to show that flipped.")] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Say which of two models is better where, with p-values, and which tasks flipped."""
+    from burnish.commands.compare import compare_command
+
+    compare_command(first, second, suite or [], most_flips=flips, as_json=as_json)
 
 
 @app.command()
@@ -227,6 +253,27 @@ def tasks_check(
     from burnish.commands.check_domain import check_domain
 
     raise typer.Exit(check_domain(domain, n, seed, options or [], isolation, as_json=as_json))
+
+
+@suites_app.command(name="list")
+@polite
+def suites_list() -> None:
+    """List the suites that ship, by layer."""
+    from burnish.commands.suites import list_suites
+
+    list_suites()
+
+
+@suites_app.command(name="show")
+@polite
+def suites_show(
+    suites: Annotated[list[str], typer.Argument(metavar="SUITE...", help="Suites, layers, or TOML files.")],
+    as_json: AsJson = False,
+) -> None:
+    """Print what suites come to, and the hash that pins their tasks."""
+    from burnish.commands.suites import show_suites
+
+    show_suites(suites, as_json=as_json)
 
 
 @template_app.command(name="check")

@@ -17,7 +17,8 @@ from burnish.evals.statistics import interval
 class EvalResult:
     """What one reply to one held-out task was worth.
 
-    `report_name` is the row of the report it counts for; `source` names what tasks share (empty: nothing).
+    `report_name` is the row of the report it counts for; `source` names what tasks share (empty: nothing); `sample`
+    numbers the replies to one task.
     """
 
     task_id: str
@@ -28,6 +29,9 @@ class EvalResult:
     reply: str
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
     stop_reason: StopReason = "eos"
+    sample: int = 0
+    num_tokens: int = 0
+    evidence: str = ""
 
     def __post_init__(self) -> None:
         if (self.kind == "scored") != (self.score is not None):

@@ -43,7 +43,7 @@ def export(source: Path, out: Path) -> None:
     """Write a Hugging Face folder from a run folder (its newest weights) or one of its checkpoints."""
     if out.exists():
         raise ConfigError(f"{str(out)!r} exists; choose another folder")
-    run_folder, checkpoint = _locate(source)
+    run_folder, checkpoint = located(source)
     recipe = kept_recipe(run_folder)
     loaded = load(recipe.model.name, dtype=recipe.model.dtype)
     policy = make_policy(loaded, recipe.model, recipe.seed)
@@ -51,7 +51,7 @@ def export(source: Path, out: Path) -> None:
     write(loaded, policy, out)
 
 
-def _locate(source: Path) -> tuple[Path, Path]:
+def located(source: Path) -> tuple[Path, Path]:
     """The run folder and the checkpoint that a path means."""
     if (source / "masters.safetensors").exists():
         return source.parent.parent, source

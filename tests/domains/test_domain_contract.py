@@ -34,15 +34,24 @@ def sums_file(folder: Path) -> Sample:
     return Sample(str(path), {"verifier": "number"})
 
 
+EXTERNAL = Path(__file__).parent / "external"
+"""Rows of our own in the form of packages that domains read."""
+
 SAMPLES: Mapping[str, Callable[[Path], Sample]] = {
     "arithmetic": lambda folder: Sample(options={"largest": 1_000_000}),
+    "bfcl": lambda folder: Sample("simple_python", {"folder": str(EXTERNAL / "bfcl")}),
+    "human_eval": lambda folder: Sample(options={"file": str(EXTERNAL / "human_eval.jsonl")}),
+    "rows": lambda folder: Sample(str(EXTERNAL / "gsm8k.jsonl"), {"format": "gsm8k"}),
+    "safety": lambda folder: Sample("injection"),
+    "strong_reject": lambda folder: Sample(options={"file": str(EXTERNAL / "strong_reject.csv")}),
+    "tau2": lambda folder: Sample("airline", {"folder": str(EXTERNAL / "tau2")}),
     "jsonl": sums_file,
     "rg": lambda folder: Sample("chain_sum"),
 }
 """The one place that names domains: those that need more than their name to be opened."""
 
-READS_AROUND = {"code"}
-"""Domains whose instruction says that text around the answer does not matter: gold with more text is gold."""
+READS_AROUND = {"code", "human_eval", "safety", "strong_reject"}
+"""Domains where text around the answer does not matter (a block of code, a refusal): gold with more text is gold."""
 
 NAMES = plugins.names("domains")
 
@@ -59,7 +68,12 @@ def domain(request, tmp_path: Path) -> Domain:
 
 
 def tasks(domain: Domain, split="train", seed: int = 1) -> list:
-    return [domain.task(split, seed, index) for index in range(NUM_TASKS)]
+    return [domain.task(offered(domain, split), seed, index) for index in range(NUM_TASKS)]
+
+
+def offered(domain: Domain, split):
+    """The split, or the only one that an evaluation-only domain has."""
+    return "eval" if domain.size("train") == 0 else split
 
 
 def scores(domain: Domain, replies: list, box) -> list:
@@ -101,10 +115,19 @@ def test_gold_followed_by_more_is_not_gold(domain: Domain, box) -> None:
     assert max(scores(domain, replies, box), default=0.0) < 1
 
 
+def num_compared(size) -> int:
+    return NUM_COMPARED if size is None else min(NUM_COMPARED, size)
+
+
+def test_an_evaluation_only_domain_gives_no_training_task(domain: Domain) -> None:
+    if domain.size("train") == 0:
+        with pytest.raises(ConfigError, match="for evaluation only"):
+            domain.task("train", 1, 0)
+
+
 def test_train_and_eval_share_no_task_and_held_out_sources_only_evaluate(domain: Domain) -> None:
     trained, evaluated = (
-        [domain.task(split, 1, index) for index in range(min(NUM_COMPARED, domain.size(split) or NUM_COMPARED))]
-        for split in SPLITS
+        [domain.task(split, 1, index) for index in range(num_compared(domain.size(split)))] for split in SPLITS
     )
     assert {task.prompt_hash for task in trained}.isdisjoint(task.prompt_hash for task in evaluated)
     held_out = {task.source for task in evaluated if any(tag.startswith("held_out") for tag in task.tags)}
@@ -114,7 +137,7 @@ def test_train_and_eval_share_no_task_and_held_out_sources_only_evaluate(domain:
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_task_says_where_it_comes_from(domain: Domain, split) -> None:
     for index, task in enumerate(tasks(domain, split, 7)):
-        assert (task.id, task.domain) == (f"{domain.name}/{split}/7/{index}", domain.name)
+        assert (task.id, task.domain) == (f"{domain.name}/{offered(domain, split)}/7/{index}", domain.name)
         assert task.messages and task.messages[-1].role == "user" and task.limits.max_new_tokens > 0
         assert json.loads(json.dumps(task.truth)) == task.truth
 

@@ -9,8 +9,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from burnish.core import metrics
 from burnish.core.errors import ConfigError
-from burnish.core.recipe import Recipe, Suite, read_recipe
-from burnish.stages.evaluate import evaluate_model
+from burnish.core.recipe import Recipe, read_recipe
+from burnish.evals.records import summarise
+from burnish.evals.runs import Store
+from burnish.evals.suites import Suite
+from burnish.stages.eval_models import open_model
+from burnish.stages.eval_suite import evaluate_suite
 from burnish.stages.export import export
 from burnish.stages.runner import EXIT_HELD, EXIT_PROMOTED, run_recipe
 
@@ -69,9 +73,11 @@ def test_an_exported_checkpoint_equals_the_final_model(finished: Path, tmp_path:
 
 def test_evaluating_the_export_on_the_same_tasks_gives_the_same_mean(finished: Path) -> None:
     recipe = read_recipe(RECIPES / "arithmetic_tiny.toml")
-    result = evaluate_model(str(finished / "final"), Suite(tasks=recipe.tasks), 1, None)
+    suite = Suite(name="own", tasks=recipe.tasks)
+    store = Store(finished / "kept")
+    done = evaluate_suite(open_model(str(finished / "final")), suite, Console(quiet=True), store=store)
     summary = json.loads((finished / "reports" / "summary.json").read_text())
-    assert result["domains"]["arithmetic"]["mean"] == summary["domains"]["arithmetic"]["after"]["mean"]
+    assert summarise(done.run.results)["arithmetic"].mean == summary["domains"]["arithmetic"]["after"]["mean"]
 
 
 def test_a_finished_run_is_not_done_again(finished: Path) -> None:
