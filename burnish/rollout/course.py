@@ -90,10 +90,11 @@ class Plan:
     @property
     def is_still(self) -> bool:
         """Whether nothing can ever change the shares, which are then the entries' weights."""
-        return self.mixture.kind == "fixed" and self.corrections is None and not self.is_guarded and not self._has_graph
+        return self.mixture.kind == "fixed" and self.corrections is None and not self.is_guarded and not self.has_graph
 
     @property
-    def _has_graph(self) -> bool:
+    def has_graph(self) -> bool:
+        """Whether domains enter or leave."""
         return any(
             rule.enters.after or rule.enters.at_step or rule.solved or rule.silent for rule in self.rules.values()
         )

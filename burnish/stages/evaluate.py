@@ -9,17 +9,15 @@ from rich.console import Console
 
 from burnish.core.config import Strict
 from burnish.core.interval import Interval
-from burnish.core.recipe import EngineConfig, Suite
 from burnish.core.seeds import derive
 from burnish.core.types import Json
 from burnish.engine.types import SamplingParams
-from burnish.evals.records import EvalResult, not_scored, summarise
-from burnish.models.load import load
+from burnish.evals.records import EvalResult, summarise
 from burnish.rollout.attempts import NO_LIMIT, Attempt, Done, Means, make_attempts
 from burnish.rollout.mixture import Draw, held_out
 from burnish.stages.progress import progress_bar
-from burnish.stages.session import BASE_CHECKPOINT, Session, open_means, open_sources
-from burnish.stages.terminal import styled, terminal
+from burnish.stages.session import BASE_CHECKPOINT, Session
+from burnish.stages.terminal import styled
 
 _CHUNK_ROUNDS = 4  # so many times what the engine decodes at once, so that places that come free are taken
 
@@ -41,7 +39,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
                 continue
             rows: list[tuple[str, Json]] = []
             for draw, done in evaluate(session.means, chunk, session.eval_seed):
-                rows.append((draw.task.id, _to_json(result_of(draw, done), done)))
+                rows.append((draw.task.id, result_json(result_of(draw, done), done)))
                 progress.advance(bar)
             session.ledger.record_evals(session.position, rows)
             session.heartbeat()
@@ -82,34 +80,19 @@ def result_of(draw: Draw, done: Done) -> EvalResult:
 
 def results_at(session: Session, position: int) -> list[EvalResult]:
     """The results that an evaluation of this run has left."""
+    return [kept_result(payload) for payload in session.ledger.evals(position).values()]
+
+
+def result_json(result: EvalResult, done: Done) -> dict[str, Json]:
+    """A result as the ledger keeps it."""
+    plain = asdict(replace(result, parts=dict(result.parts)))
+    return {**plain, "num_tokens": done.trajectory.num_sampled}
+
+
+def kept_result(payload: Mapping[str, Any]) -> EvalResult:
+    """A result that the ledger has kept."""
     fields = EvalResult.__dataclass_fields__
-    payloads = session.ledger.evals(position).values()
-    return [EvalResult(**{name: value for name, value in payload.items() if name in fields}) for payload in payloads]
-
-
-def evaluate_model(model: str, suite: Suite, seed: int, num: int | None) -> dict[str, Any]:
-    """Evaluate any model on a suite; what `burnish eval` prints."""
-    console = terminal(stderr=True)
-    sources = open_sources(suite.tasks, suite.sandbox, console)
-    loaded = load(model)
-    draws = held_out(sources, derive(seed, "eval"), num)
-    engine = EngineConfig()
-    with (
-        open_means(
-            loaded, engine, suite.sandbox, sources, lambda: 0, episodes=suite.episodes, tell=console.print
-        ) as means,
-        progress_bar(console) as progress,
-    ):
-        bar = progress.add_task("evaluate", total=len(draws), note="")
-        results: list[EvalResult] = []
-        for chunk in _chunks(draws, _CHUNK_ROUNDS * engine.max_rows):
-            for draw, done in evaluate(means, chunk, derive(seed, "eval")):
-                results.append(result_of(draw, done))
-                progress.advance(bar)
-    summary = summarise(results)
-    _print_summary(console, model, summary)
-    domains = {name: {**value._asdict(), "not_scored": not_scored(results)[name]} for name, value in summary.items()}
-    return {"model": model, "seed": seed, "domains": domains}
+    return EvalResult(**{name: value for name, value in payload.items() if name in fields})
 
 
 def _label(session: Session) -> str:
@@ -124,11 +107,6 @@ def _chunks(draws: Sequence[Draw], size: int) -> Iterator[Sequence[Draw]]:
     """What is sampled, recorded and, on resume, done again together."""
     for start in range(0, len(draws), size):
         yield draws[start : start + size]
-
-
-def _to_json(result: EvalResult, done: Done) -> dict[str, Json]:
-    plain = asdict(replace(result, parts=dict(result.parts)))
-    return {**plain, "num_tokens": done.trajectory.num_sampled}
 
 
 def _print_summary(console: Console, label: str, summary: Mapping[str, Interval]) -> None:

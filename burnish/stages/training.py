@@ -1,6 +1,7 @@
 """What stages that train share: go on from the last checkpoint, save, settle what was sampled, finish."""
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,16 +36,21 @@ def resume(session: Session, what: Saved | None = None) -> int:
     return first
 
 
-def save(session: Session, num_steps: int, what: Saved | None = None) -> None:
-    """Write a checkpoint that contains `num_steps` steps, then let go of the older ones."""
+def restore(session: Session, num_steps: int, what: Saved | None = None) -> None:
+    """Go back to this stage's checkpoint of so many steps, with all that it holds."""
+    (what or session.policy).load(session.folder.checkpoint(step_name(session, num_steps)))
+
+
+def save(session: Session, num_steps: int, what: Saved | None = None, keep: Collection[int] = ()) -> None:
+    """Write a checkpoint that contains `num_steps` steps, then let go of the others but those to `keep`."""
     with whole_folder(session.folder.checkpoint(step_name(session, num_steps))) as folder:
         (what or session.policy).save(folder, with_optimiser=True)
     for older in _saved_steps(session):
-        if older != num_steps:
+        if older != num_steps and older not in keep:
             shutil.rmtree(session.folder.checkpoint(step_name(session, older)))
 
 
-def settle(session: Session, step: int, what: Saved | None = None) -> None:
+def settle(session: Session, step: int, what: Saved | None = None, keep: Collection[int] = ()) -> None:
     """Checkpoint the steps so far; their rollouts move to a file, then the ledger lets go of them."""
     rollouts = session.ledger.rollouts_up_to(session.position, step)
     if rollouts:
@@ -52,7 +58,7 @@ def settle(session: Session, step: int, what: Saved | None = None) -> None:
             session.folder.path / "trajectories" / f"{session.stage_name}-step-{step:05d}.parquet", rollouts
         )
     session.ledger.to_disk()  # else a power cut could leave a checkpoint of steps that the ledger does not know
-    save(session, step + 1, what)
+    save(session, step + 1, what, keep)
     session.ledger.commit_steps(session.position, step)
 
 
