@@ -1,7 +1,7 @@
 """Domains: what a task is, and what its reply is worth. One file (or folder) a domain.
 
 A question is the one-step case: one reply, which `verify` judges. A domain of several steps also has an environment
-(`HasEnvironment`), which answers each turn of the policy and judges the episode's end (docs/decisions/0009).
+(`HasEnvironment`), which answers each turn of the policy and judges the episode's end (docs/decisions/0010).
 
 A domain file defines `load(argument, options) -> Domain`. `argument` is what follows the colon of
 `domain = "rg:chain_sum"` (empty without one); `options` is the entry's `options` table: reject what you do

@@ -85,7 +85,8 @@ class LocalModel:
         params = SamplingParams(temperature=suite.temperature, top_p=suite.top_p, max_new_tokens=NO_LIMIT)
         size = max(1, CHUNK_ROUNDS * engine.max_rows // suite.samples)
         with open_means(
-            self.loaded, engine, suite.sandbox, list(opened.sources), lambda: 0, tell=console.print
+            self.loaded, engine, suite.sandbox, list(opened.sources), lambda: 0, episodes=suite.episodes,
+            tell=console.print,
         ) as means:
             for start in range(0, len(opened.draws), size):
                 attempts = [

@@ -151,7 +151,7 @@ def test_an_episode_whose_machinery_fails_is_run_again_whole_and_then_recorded_a
     domain = Guessing(trap=lambda turn: turn == 1)
     [one] = played(means_of(ScriptedEngine(tiny_chat(), halving), background), attempt_at(domain, 9))
     assert one.verdict is not None and one.verdict.kind == "infrastructure_error"
-    assert domain.log == ["reset", "stop"] * 3
+    assert domain.log.count("reset") == domain.log.count("stop") == 3
 
 
 def test_a_wave_that_is_broken_off_leaves_no_world(background):
