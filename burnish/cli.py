@@ -340,11 +340,14 @@ def plan_simulate(
 @polite
 def plan_fit(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder with a finished stage rl.")],
+    stage: Annotated[
+        str | None, typer.Option("--stage", help="Which one, for example 3-rl, where there are several.")
+    ] = None,
 ) -> None:
     """Print the cluster that a run shows, as JSON that `plan simulate` reads."""
-    from burnish.commands.plan import fit_command
+    from burnish.commands.plan_fit import fit_command
 
-    fit_command(run)
+    fit_command(run, stage)
 
 
 def main() -> None:

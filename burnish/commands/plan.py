@@ -12,7 +12,6 @@ from burnish.core.config import override, read_toml, validate
 from burnish.core.errors import ConfigError
 from burnish.plan.cluster import Cluster
 from burnish.plan.compare import Variant, best, policies, splits
-from burnish.plan.fit import fit
 from burnish.plan.outcome import Outcome
 from burnish.plan.simulate import simulate
 
@@ -35,11 +34,6 @@ def simulate_command(
     if several:
         typer.echo(_table(several))
         typer.echo(f"best split: {best(several).name}")
-
-
-def fit_command(run: Path) -> None:
-    """Print the cluster that a run folder shows, as JSON that `simulate` reads."""
-    typer.echo(json.dumps(fit(run).model_dump(mode="json"), indent=2))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class Learner(Strict):
     num: int = Field(default=1, ge=1)
     step_s: float = Field(default=0.0, ge=0)
     token_s: float = Field(gt=0)
+    shares_engines: bool = False
+    """One process samples and trains in turn: all engines stand still while a step is made."""
 
 
 class DomainLoad(Strict):

@@ -1,78 +1,79 @@
-"""A cluster file's numbers, fitted from a run folder: what that run would be in the simulator.
+"""A cluster file's numbers, fitted from a run folder: what a stage `rl` of that run would be in the simulator.
 
-Lengths, verdict times, pass rates and failures are those of its trajectories, by domain. Times come from its
-metrics by least squares without negative numbers. A token takes `a + b (n - 1)` seconds while n members run;
-summed over a step in which all members begin together, that is `a longest + b (tokens - longest)`, two known
-numbers a step. A training step takes `c + d tokens`.
+Lengths, verdict times, pass rates and failures are those of its trajectories, by domain. Times are least squares
+without negative numbers over the steps. A token takes `a + b (n - 1)` seconds while n members run. A training step
+takes `c + d tokens`, and the engines stand still meanwhile, since one process does both.
 
-Covered: the stage `rl` of one run, with `sample_and_judge_s`, `train_s`, `tokens_sampled` and `tokens_trained`
-in its metrics. Not covered: steps whose members did not fit into the engine at once (the model takes them as if
-they had), time for prompts.
+- Synchronous steps: all members begin together, so sampling takes `a longest + b (tokens - longest)`.
+- Asynchronous steps: the ledger's log says which members were in the engine at which engine step, so k engine steps
+  of m tokens in all take `a k + b (m - k)`.
+
+How long a reply waited for its verdict includes the queue, which the simulator has of its own: waits are scaled so
+that their mean is what verdicts cost by the metrics, where these say so.
+
+Covered: engine `local` in the run's own process. Not covered: replicas and servers (refused); synchronous steps whose
+members did not fit into the engine at once (the model takes them as if they had); time for prompts, which is part of
+a token's time; checkpoints.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from burnish.core import metrics
 from burnish.core.errors import ConfigError
+from burnish.core.recipe import Recipe
 from burnish.core.run_folder import kept_recipe
 from burnish.core.types import Trajectory
 from burnish.data import trajectory_files
 from burnish.plan.cluster import Cluster, DomainLoad, Engines, Learner
 from burnish.plan.distributions import Empirical
+from burnish.plan.fit_steps import NEEDED, asynchronous, rows_of, synchronous
 from burnish.rollout.scheduler_config import SchedulerConfig
 
 MOST_VALUES = 200
 LEAST_S = 1e-6
+LEAST_STEPS = 3
 MOST_UNDECIDED = 0.99
 """Where no verdict at all was scored, a simulation would have nothing to train on."""
-NEEDED = ("sample_and_judge_s", "train_s", "tokens_sampled", "tokens_trained", "num_groups")
 
 
-class Step(NamedTuple):
-    """What one step measured."""
-
-    longest: float
-    tokens_sampled: float
-    sample_s: float
-    tokens_trained: float
-    train_s: float
-
-
-def fit(run: Path) -> Cluster:
-    """Read a run folder; `ConfigError` where it has too little."""
-    rows = [row for row in metrics.read(run / "metrics.jsonl") if all(name in row.values for name in NEEDED)]
-    trajectories = [t for path in sorted((run / "trajectories").glob("*.parquet")) for t in trajectory_files.read(path)]
-    if len(rows) < 3 or not trajectories:
-        raise ConfigError(
-            f"cannot fit {str(run)!r}: {len(rows)} training steps with {', '.join(NEEDED)} and {len(trajectories)} "
-            "trajectories; at least 3 steps of stage 'rl' are needed"
-        )
-    groups = _groups(trajectories)
-    steps = _steps(rows, groups)
-    sampling = _nonnegative([(s.longest, s.tokens_sampled - s.longest) for s in steps], [s.sample_s for s in steps])
-    learning = _nonnegative([(1.0, s.tokens_trained) for s in steps], [s.train_s for s in steps])
+def fit(run: Path, position: int, scheduler: SchedulerConfig) -> Cluster:
+    """Read what the stage at that position of the recipe left; `ConfigError` where it is too little."""
     recipe = kept_recipe(run)
-    group_size = max(len(members) for members in groups)
+    _refuse_others(recipe)
+    stage = f"{position}-{recipe.stages[position]['use']}"
+    rows = rows_of(run, stage)
+    files = sorted((run / "trajectories").glob(f"{stage}-step-*.parquet"))
+    groups = _groups([trajectory for path in files for trajectory in trajectory_files.read(path)])
+    if len(rows) < LEAST_STEPS or not groups:
+        raise ConfigError(
+            f"cannot fit stage {stage!r} of {str(run)!r}: {len(rows)} training steps with {', '.join(NEEDED)} and "
+            f"{len(groups)} groups of trajectories; at least {LEAST_STEPS} steps of stage 'rl' are needed"
+        )
+    slots = recipe.engine.max_rows
+    steps = asynchronous(run, position, slots, rows) if scheduler.max_staleness else synchronous(rows, groups)
+    sampling = _nonnegative([(s.first, s.second) for s in steps], [s.sample_s for s in steps])
+    learning = _nonnegative([(1.0, s.tokens_trained) for s in steps], [s.train_s for s in steps])
     return Cluster(
-        engines=Engines(
-            num=1, slots=recipe.engine.max_rows, token_s=max(sampling[0], LEAST_S), token_s_per_member=sampling[1]
-        ),
-        learner=Learner(num=1, step_s=learning[0], token_s=max(learning[1], LEAST_S)),
-        num_sandboxes=recipe.sandbox.num_workers,
-        domains=_domains(groups),
-        scheduler=SchedulerConfig(
-            batch_groups=max(1, round(float(np.median([row.values["num_groups"] for row in rows])))),
-            group_size=group_size,
-            num_batches=len(rows),
-            needs_signal=group_size > 1,
-        ),
+        engines=Engines(num=1, slots=slots, token_s=max(sampling[0], LEAST_S), token_s_per_member=sampling[1]),
+        learner=Learner(num=1, step_s=learning[0], token_s=max(learning[1], LEAST_S), shares_engines=True),
+        num_sandboxes=recipe.runtime.verifier_workers or recipe.sandbox.num_workers,
+        domains=_domains(groups, rows),
+        scheduler=scheduler.model_copy(update={"num_batches": len(rows)}),
     )
+
+
+def _refuse_others(recipe: Recipe) -> None:
+    if recipe.engine.use != "local" or recipe.runtime.engine_replicas:
+        raise ConfigError(
+            f"cannot fit a run whose engine is {recipe.engine.use!r} with runtime.engine_replicas = "
+            f"{recipe.runtime.engine_replicas}: nothing says what its engine steps took; fit a run with engine.use = "
+            '"local" and no replicas, and write the engines of the cluster into the file'
+        )
 
 
 def _groups(trajectories: Sequence[Trajectory]) -> list[list[Trajectory]]:
@@ -81,22 +82,6 @@ def _groups(trajectories: Sequence[Trajectory]) -> list[list[Trajectory]]:
     for trajectory in trajectories:
         by_group[trajectory.group_id].append(trajectory)
     return [by_group[group_id] for group_id in sorted(by_group)]
-
-
-def _steps(rows: Sequence[metrics.Row], groups: Sequence[Sequence[Trajectory]]) -> list[Step]:
-    """Steps take draws in order: as many groups each as they trained and dropped."""
-    steps: list[Step] = []
-    first = 0
-    for row in rows:
-        num = int(row.values["num_groups"] + row.values.get("num_groups_without_signal", 0))
-        lengths = [member.num_sampled for members in groups[first : first + num] for member in members]
-        first += num
-        if lengths:
-            steps.append(
-                Step(max(lengths), sum(lengths), row.values["sample_and_judge_s"],
-                     row.values["tokens_trained"], row.values["train_s"])
-            )  # fmt: skip
-    return steps
 
 
 def _nonnegative(rows: Sequence[tuple[float, float]], values: Sequence[float]) -> tuple[float, float]:
@@ -111,14 +96,22 @@ def _nonnegative(rows: Sequence[tuple[float, float]], values: Sequence[float]) -
     return (0.0, alone) if kept else (alone, 0.0)
 
 
-def _domains(groups: Sequence[Sequence[Trajectory]]) -> list[DomainLoad]:
+def _domains(groups: Sequence[Sequence[Trajectory]], rows: Sequence[metrics.Row]) -> list[DomainLoad]:
     by_domain: defaultdict[str, list[Sequence[Trajectory]]] = defaultdict(list)
     for members in groups:
         by_domain[members[0].task_id.split("/")[0]].append(members)
-    return [_domain(name, several) for name, several in sorted(by_domain.items())]
+    return [_domain(name, several, _verdict_s(name, rows)) for name, several in sorted(by_domain.items())]
 
 
-def _domain(name: str, groups: Sequence[Sequence[Trajectory]]) -> DomainLoad:
+def _verdict_s(domain: str, rows: Sequence[metrics.Row]) -> float | None:
+    """What a verdict cost on average, time in the queue aside; None where the metrics do not say."""
+    wall_ms, num = (
+        sum(row.values.get(f"verify/{domain}/{name}", 0.0) for row in rows) for name in ("wall_ms", "num_verdicts")
+    )
+    return wall_ms / 1000 / num if num else None
+
+
+def _domain(name: str, groups: Sequence[Sequence[Trajectory]], verdict_s: float | None) -> DomainLoad:
     members = [member for several in groups for member in several]
     lengths = [float(member.num_sampled) for member in members]
     undecided = sum(member.verdict is None or member.verdict.kind != "scored" for member in members)
@@ -128,10 +121,18 @@ def _domain(name: str, groups: Sequence[Sequence[Trajectory]]) -> DomainLoad:
         lengths=Empirical(values=_thinned(lengths)),
         max_tokens=int(max(lengths)),
         alike=_alike([[float(member.num_sampled) for member in several] for several in groups]),
-        verify_s=Empirical(values=_thinned([member.verify_s for member in members])),
+        verify_s=Empirical(values=_thinned(_scaled([member.verify_s for member in members], verdict_s))),
         pass_rates=_thinned([rate for several in groups if (rate := _pass_rate(several)) is not None]) or [0.5],
         undecided_share=min(undecided / len(members), MOST_UNDECIDED),
     )
+
+
+def _scaled(waits_s: Sequence[float], mean_s: float | None) -> Sequence[float]:
+    """The waits, brought to that mean if it is below theirs."""
+    waited_s = sum(waits_s) / len(waits_s)
+    if mean_s is None or mean_s >= waited_s:
+        return waits_s
+    return [wait_s * mean_s / waited_s for wait_s in waits_s]
 
 
 def _pass_rate(members: Sequence[Trajectory]) -> float | None:

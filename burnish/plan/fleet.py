@@ -43,7 +43,7 @@ class Fleet:
         self._engines = [Engine() for _ in range(config.num)]
         self._emptiest = [(0, index) for index in range(config.num)]
         self._times_s = [0.0, *(config.token_time_s(n) for n in range(1, config.slots + 1))]
-        self._stands_until_s = 0.0
+        self._stands_until_s = self._stands_in_all_s = 0.0
         self.runs: dict[Ticket, Run] = {}
         self.num_tokens = 0.0
         """Sampled so far, those of stopped members too."""
@@ -88,12 +88,18 @@ class Fleet:
         """Whether nothing has changed since that end was foreseen."""
         return self._engines[index].stamp == stamp
 
-    def stand_still(self, now_s: float) -> None:
-        """Load new weights: all engines pause."""
+    def stand_still(self, now_s: float, for_s: float) -> None:
+        """All engines pause: they load new weights, or the learner has their place."""
         for index, engine in enumerate(self._engines):
             self._advance(engine, now_s)
             self._changed(engine, index, engine.num)
-        self._stands_until_s = now_s + self._config.load_weights_s
+        until_s = max(self._stands_until_s, now_s + for_s)
+        self._stands_in_all_s += until_s - max(self._stands_until_s, now_s)
+        self._stands_until_s = until_s
+
+    def stood_s(self, now_s: float) -> float:
+        """How long the engines have stood still so far."""
+        return self._stands_in_all_s - max(0.0, self._stands_until_s - now_s)
 
     def kv_used(self, now_s: float) -> float | None:
         """The share of memory for keys and values that is taken."""

@@ -1,24 +1,28 @@
 """What a simulated run came to, and the time that no scheduler could have beaten.
 
-The bound. Given which groups the batches consist of, no order of work ends before any of these times:
+The bound. Given which groups the batches consist of, and that weights are loaded as often as they were, no
+order of work ends before any of these times. Each ends with the last training step and the loading of its
+weights, where the simulation does.
 
 * *engines*: the tokens of all groups that trained, or could not have been avoided (no signal, too few
-  verdicts), at the most tokens a second that all engines reach with every slot full; then the last training
-  step.
-* *learner*: all training steps, one after the other, after the fastest way to the first batch: its longest
-  member alone on an engine, and its verdict.
-* *sandboxes*: the seconds of all verdicts of those groups, with every sandbox busy; then the last training
-  step.
+  verdicts), at the most tokens a second that all engines reach with every slot full, and the time for which
+  all of them stood still before the last batch began (loading, or because the learner had their place): no
+  token is sampled then, and each of those tokens was sampled before.
+* *learner*: all training steps, one after the other, after the fastest way to the first batch: the member
+  that is last to be sampled, alone on an engine, and judged at once.
+* *sandboxes*: the seconds of all verdicts of those groups, with every sandbox busy.
 * *staleness*: a group of batch k begins when the weights of version k - S or later are there, thus after the
-  step k - S - 1 is over and they were loaded; its longest member, alone on an engine, its verdict and step k
-  follow. Every chain of steps S + 1 apart adds those up.
+  step k - S - 1 is over and they were loaded; of its members, the one that takes longest alone on an engine
+  with a verdict at once, and step k follow. Every chain of steps S + 1 apart adds those up.
 
 The bound is the largest. It holds for the simulated world; a scheduler that changes *which* groups train
-(cutting long ones) has less to do and its own bound.
+(cutting long ones) has less to do and its own bound. It knows every length beforehand, as no scheduler does: where
+S is 0, the longest member of each batch would have to be given an engine of its own from the start.
 """
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from burnish.plan.cluster import Cluster
 from burnish.plan.fleet import Fleet
@@ -63,10 +67,18 @@ class Outcome:
         return self.tokens_trained / self.end_s if self.end_s else 0.0
 
 
+class _Member(NamedTuple):
+    length: int
+    verify_s: float
+
+
 @dataclass(slots=True)
 class _Batch:
     begin_s: float
-    longest: int
+    stood_s: float
+    """How long the engines had stood still before."""
+    alone_s: float
+    """The member that takes longest, alone on an engine and judged at once."""
     took_s: float = 0.0
 
 
@@ -84,15 +96,17 @@ class Tally:
     num_short: int = 0
     num_members: int = 0
     num_members_trained: int = 0
-    lengths: defaultdict[str, dict[int, int]] = field(default_factory=lambda: defaultdict[str, dict[int, int]](dict))
+    members: defaultdict[str, dict[int, _Member]] = field(
+        default_factory=lambda: defaultdict[str, dict[int, _Member]](dict)
+    )
     sum_lengths: int = 0
     staleness: Counter[int] = field(default_factory=Counter[int])
     ends: Counter[str] = field(default_factory=Counter[str])
     batches: list[_Batch] = field(default_factory=list[_Batch])
 
-    def sampled(self, ticket: Ticket, num_tokens: int) -> None:
-        """A member was sampled to its end."""
-        self.lengths[ticket.group_id][ticket.member] = num_tokens
+    def sampled(self, ticket: Ticket, num_tokens: int, verify_s: float) -> None:
+        """A member was sampled to its end; its verdict will take so long."""
+        self.members[ticket.group_id][ticket.member] = _Member(num_tokens, verify_s)
         self.num_members += 1
         self.sum_lengths += num_tokens
 
@@ -102,43 +116,49 @@ class Tally:
 
     def restarted(self, group_id: str) -> None:
         """What the group had sampled is void."""
-        self.num_wasted += sum(self.lengths.pop(group_id, {}).values())
+        self.num_wasted += self._pop_tokens(group_id)
 
     def ended(self, ended: Ended) -> None:
         """A group will not train."""
         self.ends[ended.why] += 1
-        num_tokens = sum(self.lengths.pop(ended.group_id, {}).values())
+        num_tokens = self._pop_tokens(ended.group_id)
         if ended.why in ("no_signal", "failed"):
             self.tokens_unavoidable += num_tokens
         else:
             self.num_wasted += num_tokens
 
-    def batch(self, plan: BatchPlan, now_s: float) -> int:
+    def _pop_tokens(self, group_id: str) -> int:
+        return sum(member.length for member in self.members.pop(group_id, {}).values())
+
+    def batch(self, plan: BatchPlan, now_s: float, stood_s: float) -> int:
         """A batch trains; returns its tokens."""
-        num_tokens = longest = 0
+        num_tokens, alone_s = 0, 0.0
         for group in plan.groups:
-            lengths = self.lengths.pop(group.group_id)
-            trained = [lengths[member] for member in group.members]
-            num_tokens += sum(trained)
-            longest = max(longest, *trained)
+            members = self.members.pop(group.group_id)
+            trained = [members.pop(number) for number in group.members]
+            num_tokens += sum(member.length for member in trained)
+            alone_s = max(alone_s, *(self._alone_s(member) for member in trained))
             self.num_members_trained += len(trained)
-            self.num_wasted += sum(lengths.values()) - sum(trained)
+            self.num_wasted += sum(member.length for member in members.values())
             self.staleness[plan.version - group.oldest_version] += 1
         self.tokens_trained += num_tokens
         self.num_trained += len(plan.groups)
         self.num_short += plan.is_short
-        self.batches.append(_Batch(now_s, longest))
+        self.batches.append(_Batch(now_s, stood_s, alone_s))
         return num_tokens
 
-    def learned(self, begin_s: float, took_s: float) -> None:
+    def _alone_s(self, member: _Member) -> float:
+        return member.length * self.cluster.engines.token_s + member.verify_s
+
+    def learned(self, took_s: float) -> None:
         """The step of the last batch takes so long."""
         self.batches[-1].took_s = took_s
         self.learner_s += took_s
 
-    def outcome(self, end_s: float, fleet: Fleet) -> Outcome:
-        """Sum up."""
+    def outcome(self, end_s: float, fleet: Fleet, *, is_over: bool) -> Outcome:
+        """Sum up; `is_over` says that the last weights are loaded, else time was up before."""
         num_slots = self.cluster.engines.num * self.cluster.engines.slots
-        bounds = self.bounds()
+        bounds = self.bounds(is_over=is_over)
         bound_by = max(bounds, key=lambda name: bounds[name])
         begins = [batch.begin_s for batch in self.batches]
         return Outcome(
@@ -162,24 +182,33 @@ class Tally:
             bound_by=bound_by,
         )
 
-    def bounds(self) -> dict[str, float]:
+    def bounds(self, *, is_over: bool) -> dict[str, float]:
         """The least time by each of the four arguments of the module's docstring."""
         if not self.batches:
             return {"engines": 0.0}
-        engines, steps_s = self.cluster.engines, [batch.took_s for batch in self.batches]
-        verify_s = self.sandbox_s / self.cluster.num_sandboxes
-        return {
-            "engines": (self.tokens_trained + self.tokens_unavoidable) / engines.best_rate + steps_s[-1],
-            "learner": self.batches[0].longest * engines.token_s + sum(steps_s),
-            "sandboxes": verify_s + steps_s[-1] if self.cluster.scheduler.overdue == "wait" else 0.0,
+        engines, last = self.cluster.engines, self.batches[-1]
+        after_last_s = last.took_s + engines.load_weights_s if is_over else 0.0
+        before_last_s = {
+            "engines": (self.tokens_trained + self.tokens_unavoidable) / engines.best_rate + last.stood_s,
+            "learner": self.batches[0].alone_s + sum(batch.took_s for batch in self.batches[:-1]),
+            "sandboxes": self.sandbox_s / self.cluster.num_sandboxes if self.waits_for_all else 0.0,
             "staleness": self._chain_s(),
         }
+        return {name: before_s + after_last_s for name, before_s in before_last_s.items()}
+
+    @property
+    def waits_for_all(self) -> bool:
+        """Whether each verdict that was found was needed."""
+        return self.cluster.scheduler.overdue == "wait" and not self.cluster.scheduler.extra_members
 
     def _chain_s(self) -> float:
+        """The least time at which the last step can begin."""
         apart, engines = self.cluster.scheduler.max_staleness + 1, self.cluster.engines
+        begins_s = [0.0] * len(self.batches)
         ends_s = [0.0] * len(self.batches)
         for number, batch in enumerate(self.batches):
-            begin_s = ends_s[number - apart] + engines.load_weights_s if number >= apart else 0.0
+            sampling_s = ends_s[number - apart] + engines.load_weights_s if number >= apart else 0.0
             before_s = ends_s[number - 1] if number else 0.0
-            ends_s[number] = max(begin_s + batch.longest * engines.token_s, before_s) + batch.took_s
-        return ends_s[-1]
+            begins_s[number] = max(sampling_s + batch.alone_s, before_s)
+            ends_s[number] = begins_s[number] + batch.took_s
+        return begins_s[-1]

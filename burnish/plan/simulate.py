@@ -89,7 +89,7 @@ class _Simulation:
             self._now_s, _, happen, arguments = heapq.heappop(self._events)
             happen(*arguments)
         end_s = self._now_s if self._is_over or self._ends_s == math.inf else self._ends_s
-        return self._tally.outcome(end_s, self._fleet)
+        return self._tally.outcome(end_s, self._fleet, is_over=self._is_over)
 
     @property
     def _is_over(self) -> bool:
@@ -112,12 +112,14 @@ class _Simulation:
         self._decide()
         if not self._is_learning and (plan := self._scheduler.next_batch(self._now_s)) is not None:
             self._is_learning = True
-            num_tokens = self._tally.batch(plan, self._now_s)
+            num_tokens = self._tally.batch(plan, self._now_s, self._fleet.stood_s(self._now_s))
             for group in plan.groups:
                 self._forget(group.group_id)
             learner = self._cluster.learner
             took_s = learner.step_s + num_tokens * learner.token_s / learner.num
-            self._tally.learned(self._now_s, took_s)
+            self._tally.learned(took_s)
+            if learner.shares_engines:
+                self._stand_still(took_s)
             self._later(self._now_s + took_s, self._on_learned, plan.version + 1)
             self._decide()
 
@@ -179,11 +181,13 @@ class _Simulation:
         return self._fleet.start(ticket, max(fate.length, num_before + 1), num_before, oldest, self._now_s)
 
     def _load_weights(self) -> None:
-        version = self._made
-        self._fleet.stand_still(self._now_s)
+        self._stand_still(self._cluster.engines.load_weights_s)
+        self._later(self._now_s + self._cluster.engines.load_weights_s, self._on_loaded, self._made)
+
+    def _stand_still(self, for_s: float) -> None:
+        self._fleet.stand_still(self._now_s, for_s)
         for index in range(self._cluster.engines.num):
             self._foresee(index)
-        self._later(self._now_s + self._cluster.engines.load_weights_s, self._on_loaded, version)
 
     # Events
 
@@ -205,7 +209,7 @@ class _Simulation:
                 ticket, self._now_s, num_tokens=num_tokens, oldest_version=run.oldest,
                 newest_version=self._engine_version,
             )  # fmt: skip
-            self._tally.sampled(ticket, num_tokens)
+            self._tally.sampled(ticket, num_tokens, fate.verify_s)
             self._queue.append(ticket)
             self._judge_some()
         self._decide()
@@ -228,7 +232,9 @@ class _Simulation:
         self._scheduler.judged(ticket, self._now_s, kind=kind, score=score, sandbox_s=fate.verify_s)
         self._judge_some()
         self._num_judged[ticket.group_id] += 1
-        if fate.is_undecided or self._num_judged[ticket.group_id] >= self._cluster.scheduler.group_size:
+        truth = self._truths.get(ticket.group_id)  # none where the group has ended meanwhile
+        group_size = self._cluster.scheduler.grouping(truth.domain.name if truth else "").group_size
+        if fate.is_undecided or self._num_judged[ticket.group_id] >= group_size:
             self._turn()  # before a group is complete, a score decides nothing
 
     def _on_learned(self, version: int) -> None:
@@ -267,7 +273,8 @@ class _Simulation:
             return _draw_fate(truth, ticket.member, generator)
         if (fates := self._first_fates.pop(ticket.group_id, None)) is None:
             generator = random.Random(truth.seed + 1)
-            fates = [_draw_fate(truth, member, generator) for member in range(self._cluster.scheduler.num_started)]
+            num_started = self._cluster.scheduler.grouping(truth.domain.name).num_started
+            fates = [_draw_fate(truth, member, generator) for member in range(num_started)]
         if ticket.member < len(fates) - 1:
             self._first_fates[ticket.group_id] = fates
         return fates[ticket.member]

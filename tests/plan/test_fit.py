@@ -6,15 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from burnish.commands.plan_fit import position_of
 from burnish.core.errors import ConfigError
+from burnish.core.ledger import Ledger
 from burnish.core.metrics import MetricsLog
-from burnish.core.recipe import read_recipe
+from burnish.core.recipe import Recipe, read_recipe
 from burnish.core.types import Trajectory, Verdict
 from burnish.data import trajectory_files
+from burnish.plan.cluster import Cluster
 from burnish.plan.fit import fit
+from burnish.plan.fit_steps import measured_step_s
 from burnish.plan.simulate import simulate
+from burnish.rollout.scheduler_config import SchedulerConfig
+from burnish.rollout.stream_log import Began, Chosen, Cut, Event, Key, Sampled, Trained, to_json
 
 RECIPE = Path(__file__).parents[2] / "recipes/arithmetic_tiny.toml"
+POSITION, STAGE = 3, "3-rl"
 LENGTHS = [[5, 9, 3, 7], [12, 4, 6, 6], [8, 30, 2, 10], [20, 21, 7, 9], [5, 5, 14, 3], [17, 2, 2, 40]]
 
 
@@ -27,25 +34,29 @@ def trajectory(group: int, member: int, length: int) -> Trajectory:
     )  # fmt: skip
 
 
+def fitted(run: Path, **options: int) -> Cluster:
+    return fit(run, POSITION, SchedulerConfig(batch_groups=2, group_size=4, **options))
+
+
 @pytest.fixture
 def run(tmp_path) -> Path:
     """Two groups a step; a token takes 0.01 + 0.002 (n - 1) s, a training step 0.3 + 0.004 s a token."""
     (tmp_path / "trajectories").mkdir()
     (tmp_path / "recipe.resolved.json").write_text(json.dumps(read_recipe(RECIPE, []).model_dump(mode="json")))
     members = [trajectory(g, m, length) for g, group in enumerate(LENGTHS) for m, length in enumerate(group)]
-    trajectory_files.write(tmp_path / "trajectories/rl.parquet", members)
+    trajectory_files.write(tmp_path / f"trajectories/{STAGE}-step-00002.parquet", members)
     with MetricsLog(tmp_path / "metrics.jsonl") as log:
         for step in range(3):
             lengths = [length for group in LENGTHS[2 * step : 2 * step + 2] for length in group]
             total = sum(lengths)
             sample_s = 0.01 * max(lengths) + 0.002 * (total - max(lengths))
-            log.log(step, "rl", num_groups=2, tokens_sampled=total, tokens_trained=total,
+            log.log(step, STAGE, num_groups=2, tokens_sampled=total, tokens_trained=total,
                     sample_and_judge_s=sample_s, train_s=0.3 + 0.004 * total)  # fmt: skip
     return tmp_path
 
 
 def test_times_and_shares_come_back(run):
-    found = fit(run)
+    found = fitted(run)
     assert (found.engines.token_s, found.engines.token_s_per_member) == pytest.approx((0.01, 0.002))
     assert (found.learner.step_s, found.learner.token_s) == pytest.approx((0.3, 0.004))
     (domain,) = found.domains
@@ -53,28 +64,83 @@ def test_times_and_shares_come_back(run):
     assert domain.lengths.values == sorted(length for group in LENGTHS for length in group)
     assert domain.undecided_share == 1 / 24
     assert domain.pass_rates == pytest.approx([0.5] * 5 + [2 / 3])
-    assert found.scheduler.batch_groups == 2
-    assert found.scheduler.group_size == 4
+    assert (found.scheduler.batch_groups, found.scheduler.group_size, found.scheduler.num_batches) == (2, 4, 3)
+    assert found.learner.shares_engines
 
 
 def test_the_simulated_run_takes_about_as_long_as_the_real_one(run):
-    found = fit(run)
+    found = fitted(run)
     longer = found.model_copy(update={"scheduler": found.scheduler.model_copy(update={"num_batches": 200})})
     sample_s = [0.01 * 12 + 0.002 * 40, 0.01 * 30 + 0.002 * 77, 0.01 * 40 + 0.002 * 48]
     train_s = [0.3 + 0.004 * total for total in (52, 107, 88)]
     measured = (sum(sample_s) + sum(train_s)) / 3
+    assert measured_step_s(run, STAGE) == pytest.approx((sum(sample_s[1:]) + sum(train_s[:2])) / 2)
     assert simulate(longer).step_s == pytest.approx(measured, rel=0.15)
 
 
 def test_a_folder_without_training_steps_says_what_is_missing(run):
     (run / "metrics.jsonl").write_text("")
-    with pytest.raises(ConfigError, match="0 training steps with sample_and_judge_s"):
-        fit(run)
+    with pytest.raises(ConfigError, match="0 training steps with train_s"):
+        fitted(run)
 
 
 def test_a_run_without_a_single_verdict_is_fitted_too(run):
-    path = run / "trajectories/rl.parquet"
+    path = run / f"trajectories/{STAGE}-step-00002.parquet"
     members = [replace(member, verdict=Verdict.timed_out("slow")) for member in trajectory_files.read(path)]
     trajectory_files.write(path, members)
-    (domain,) = fit(run).domains
+    (domain,) = fitted(run).domains
     assert domain.undecided_share == 0.99
+
+
+def test_asynchronous_times_come_from_what_was_in_the_engine_when(run):
+    """Members come and go between updates; an engine step takes 0.01 + 0.002 (n - 1) s."""
+    one, two, three = (Key(number, 0, 0) for number in range(3))
+    events: list[tuple[int, list[Event]]] = [
+        (0, [Began(one), Began(two)]),
+        (5, [Sampled(one, 0, 0, "")]),  # 5 steps of 2
+        (9, [Trained(0, 0, (Chosen(0, (0,)),)), Began(three)]),  # 4 of 1
+        (19, [Cut(two)]),  # 10 of 2
+        (22, [Trained(1, 1, ())]),  # 3 of 1
+        (23, [Sampled(three, 1, 1, ""), Began(one), Trained(2, 2, ())]),  # 1 of 1
+    ]
+    ledger = Ledger(run / "ledger.sqlite")
+    for tick, several in events:
+        ledger.append_events(POSITION, tick, to_json(several))
+    ledger.close()
+    (run / "metrics.jsonl").unlink()
+    with MetricsLog(run / "metrics.jsonl") as log:
+        for step, (num_steps, num_tokens) in enumerate([(9, 14), (13, 23), (1, 1)]):
+            log.log(step, STAGE, num_groups=2, tokens_sampled=1, tokens_trained=100 + step, idle_s=0.5, train_s=0.25,
+                    sample_s=0.01 * num_steps + 0.002 * (num_tokens - num_steps))  # fmt: skip
+    found = fitted(run, max_staleness=2)
+    assert (found.engines.token_s, found.engines.token_s_per_member) == pytest.approx((0.01, 0.002))
+    assert measured_step_s(run, STAGE) == pytest.approx(0.75 + (0.15 + 0.01) / 2)
+
+
+def test_waits_for_verdicts_are_brought_to_what_verdicts_cost(run):
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    (run / "metrics.jsonl").unlink()
+    with MetricsLog(run / "metrics.jsonl") as log:
+        for row in rows:
+            verify = {"verify/arithmetic/wall_ms": 2.0, "verify/arithmetic/num_verdicts": 8}
+            log.log(row.pop("step"), row.pop("stage"), **row, **verify)
+    (domain,) = fitted(run).domains
+    assert domain.verify_s.values == pytest.approx([0.00025] * 24)  # each waited 1 ms
+
+
+def test_of_two_stages_one_must_be_named():
+    recipe = Recipe(name="r", tasks=[{"domain": "arithmetic"}], stages=[{"use": "rl"}, {"use": "sft"}, {"use": "rl"}])
+    assert position_of(recipe, "2-rl") == 2
+    assert position_of(recipe.model_copy(update={"stages": recipe.stages[:2]}), None) == 0
+    with pytest.raises(ConfigError, match=r"2 stages 'rl' \(0-rl, 2-rl\); choose one by --stage"):
+        position_of(recipe, None)
+    with pytest.raises(ConfigError, match="no stage '1-rl'; its stages 'rl' are: 0-rl, 2-rl"):
+        position_of(recipe, "1-rl")
+
+
+def test_a_run_whose_engine_is_in_workers_is_refused(run):
+    path = run / "recipe.resolved.json"
+    recipe = json.loads(path.read_text())
+    path.write_text(json.dumps(recipe | {"runtime": {"engine_replicas": 2}}))
+    with pytest.raises(ConfigError, match=r"runtime\.engine_replicas = 2"):
+        fitted(run)

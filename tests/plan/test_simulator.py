@@ -47,6 +47,25 @@ def test_one_version_of_staleness_hides_sampling_behind_training():
     assert max(outcome.staleness) == 1
 
 
+def test_one_process_that_does_both_takes_the_sum_of_sampling_and_training():
+    alone = simulate(cluster(learner={"step_s": 2.0, "token_s": 1e-9, "shares_engines": True}))
+    assert alone.step_s == pytest.approx(1.0 + 0.25 + 2.0 + 0.5, abs=1e-3)  # synchronous: in turn anyway
+    shared = simulate(
+        cluster(
+            learner={"step_s": 2.0, "token_s": 1e-9, "shares_engines": True},
+            scheduler={"max_staleness": 4, "num_batches": 40},
+            engines={"num": 1, "slots": 16, "token_s": 0.02},
+        )
+    )
+    assert shared.step_s == pytest.approx(2.0 + 1.0, rel=0.03)  # 16 members, two batches, in 2 s; verdicts are hidden
+    assert shared.engines_busy + shared.learner_busy < 1
+    assert 0.97 < shared.efficiency <= 1
+
+
+def test_the_bound_of_a_synchronous_run_is_reached_where_all_begins_at_once():
+    assert simulate(cluster()).efficiency == pytest.approx(1.0, abs=1e-4)
+
+
 def test_members_that_run_together_slow_each_other_down():
     fleet = Fleet(Engines(num=1, slots=4, token_s=1.0, token_s_per_member=0.5))
     fleet.start(Ticket("a", 0, 0), 10, 0, 0, 0.0)
@@ -59,9 +78,9 @@ def test_members_that_run_together_slow_each_other_down():
 
 
 def test_standing_still_delays_by_exactly_its_time():
-    fleet = Fleet(Engines(num=1, slots=4, token_s=1.0, load_weights_s=5.0))
+    fleet = Fleet(Engines(num=1, slots=4, token_s=1.0))
     fleet.start(Ticket("a", 0, 0), 10, 0, 0, 0.0)
-    fleet.stand_still(4.0)
+    fleet.stand_still(4.0, 5.0)
     assert fleet.next_end(0, 4.0)[0] == pytest.approx(15.0)
     assert fleet.stop(Ticket("a", 0, 0), 12.0)[1] == 7
 

@@ -1,0 +1,111 @@
+"""What the steps of a stage `rl` did and how long they took, from its metrics and, if it was asynchronous, its log.
+
+A synchronous step begins all its members together and waits for them. Between two asynchronous updates the engine makes
+steps, of which each gives every member in it one token; the ledger says which were in it when.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from burnish.core import metrics
+from burnish.core.ledger import Ledger
+from burnish.core.types import Trajectory
+from burnish.rollout.stream_log import Began, Cut, Interrupted, Moment, Sampled, Trained, from_ledger
+
+NEEDED = ("train_s", "tokens_sampled", "tokens_trained", "num_groups")
+SAMPLED_S = ("sample_and_judge_s", "sample_s")
+"""What a synchronous step and an asynchronous one call the time before their update."""
+
+
+class Step(NamedTuple):
+    """What one step measured: sampling took `sample_s = a first + b second`."""
+
+    first: float
+    second: float
+    sample_s: float
+    tokens_trained: float
+    train_s: float
+
+
+def rows_of(run: Path, stage: str) -> list[metrics.Row]:
+    """The steps that measured what is needed."""
+    return [
+        row
+        for row in metrics.read(run / "metrics.jsonl")
+        if row.stage == stage and row.values.keys() >= {*NEEDED} and row.values.keys() & {*SAMPLED_S}
+    ]
+
+
+def _sample_s(values: Mapping[str, float]) -> float:
+    return next(values[name] for name in SAMPLED_S if name in values)
+
+
+def measured_step_s(run: Path, stage: str) -> float:
+    """The mean time from update to update: what `Outcome.step_s` of the fitted cluster is about."""
+    rows = [row.values for row in rows_of(run, stage)]
+    between_s = [before["train_s"] + _sample_s(row) + row.get("idle_s", 0.0) for before, row in pairwise(rows)]
+    return sum(between_s) / len(between_s)
+
+
+def _step(first: float, second: float, values: Mapping[str, float]) -> Step:
+    return Step(first, second, _sample_s(values), values["tokens_trained"], values["train_s"])
+
+
+def synchronous(rows: Sequence[metrics.Row], groups: Sequence[Sequence[Trajectory]]) -> list[Step]:
+    """Steps take draws in order: as many groups each as they trained and dropped."""
+    steps: list[Step] = []
+    first = 0
+    for row in rows:
+        num = int(row.values["num_groups"] + row.values.get("num_groups_without_signal", 0))
+        lengths = [member.num_sampled for members in groups[first : first + num] for member in members]
+        first += num
+        if lengths:
+            steps.append(_step(max(lengths), sum(lengths) - max(lengths), row.values))
+    return steps
+
+
+def asynchronous(run: Path, position: int, slots: int, rows: Sequence[metrics.Row]) -> list[Step]:
+    """Steps by what the engine did between their updates."""
+    ledger = Ledger(run / "ledger.sqlite")
+    try:
+        work = _engine_work(from_ledger(ledger.events(position)), slots)
+    finally:
+        ledger.close()
+    return [
+        _step(work[row.step].num_steps, work[row.step].num_tokens - work[row.step].num_steps, row.values)
+        for row in rows
+        if row.step in work
+    ]
+
+
+class _Work(NamedTuple):
+    """What the engine did before an update."""
+
+    num_steps: int
+    num_tokens: int
+
+
+def _engine_work(moments: Sequence[Moment], slots: int) -> dict[int, _Work]:
+    """Of each training step. A member has one token of each engine step from its beginning to its end."""
+    work: dict[int, _Work] = {}
+    num_members = num_steps = num_tokens = last_tick = 0
+    for moment in moments:
+        passed, last_tick = moment.tick - last_tick, moment.tick
+        num_steps += passed
+        num_tokens += passed * min(num_members, slots)
+        for event in moment.events:
+            match event:
+                case Began():
+                    num_members += 1
+                case Sampled() | Cut():
+                    num_members -= 1
+                case Interrupted():
+                    num_members = 0
+                case Trained():
+                    work[event.step] = _Work(num_steps, num_tokens)
+                    num_steps = num_tokens = 0
+                case _:
+                    pass
+    return work
