@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from burnish.core.errors import RunFolderError
+from burnish.core.run_folder import write_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +122,8 @@ def _open_for_append(path: Path) -> BinaryIO:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    beside = path.with_name(path.name + ".new")
     try:
-        beside.write_bytes(data)
-        os.replace(beside, path)
+        write_whole(path, lambda temporary: temporary.write_bytes(data))
     except OSError as error:
         raise _cannot_write(path, error.strerror) from error
 

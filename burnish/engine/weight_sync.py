@@ -9,7 +9,7 @@ Decisions: a stamp (`label`) names the policy's version and is never used twice,
 of an earlier run is found out. Whether weights have moved is told by the policy's version and by torch's own count of
 in-place changes, since a version comes back when a checkpoint is loaded. Each verb is asked once, in bounded time,
 and its error names it. If one fails the server stays paused: nobody samples from half of new weights, and the next
-update begins by pausing anyway.
+update begins by pausing anyway. The folder of a trainer that was killed is removed by the next one (`core.scratch`).
 
 Covered: full weights and LoRA adapters in peft's format. Not covered: sending only what changed, sharded learners.
 """
@@ -17,7 +17,6 @@ Covered: full weights and LoRA adapters in peft's format. Not covered: sending o
 import itertools
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -27,6 +26,7 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from burnish.core.errors import ConfigError, EngineError
+from burnish.core.scratch import Scratch
 from burnish.engine.served import Stamp
 from burnish.models.lora import LoraLinear, merged_state_dict
 from burnish.models.parameters import num_changes
@@ -89,7 +89,7 @@ class WeightSync:
             raise ConfigError('send = "adapter" needs a model with [model.lora]; or say send = "weights"')
         self._receiver, self._model, self._version = receiver, model, version
         self._files, self._prove = files, prove
-        self._scratch = tempfile.TemporaryDirectory(dir=_existing(folder), prefix="burnish-weights-")
+        self._scratch = Scratch("burnish-weights-", _existing(folder))
         self._run, self._numbers = os.urandom(4).hex(), itertools.count()
         self._sent: _Mark | None = None
         self._stamp = Stamp(-1, "")
@@ -105,7 +105,7 @@ class WeightSync:
         if mark == self._sent:
             return self._stamp
         label = f"v{mark.version}-{self._run}-{next(self._numbers)}"
-        folder = Path(self._scratch.name) / label
+        folder = self._scratch.path / label
         self._write(folder)
         self._sent = None
         self._hand_over(Delivery(folder, label))
@@ -115,7 +115,7 @@ class WeightSync:
 
     def close(self) -> None:
         """Remove the folder."""
-        self._scratch.cleanup()
+        self._scratch.close()
 
     def _hand_over(self, delivery: Delivery) -> None:
         self._receiver.pause()
@@ -150,10 +150,10 @@ def _save_merged(model: PreTrainedModel, folder: Path) -> None:
     model.config.save_pretrained(folder)
 
 
-def _existing(folder: str) -> str | None:
+def _existing(folder: str) -> Path | None:
     if folder and not Path(folder).is_dir():
         raise ConfigError(f"engine option folder {folder!r} is no folder; make it, where the server can read it too")
-    return folder or None
+    return Path(folder) if folder else None
 
 
 class FixedWeights:

@@ -47,6 +47,12 @@ class _Asked(NamedTuple):
     since_s: float
 
 
+class _Come(NamedTuple):
+    key: Key
+    at_s: float
+    """When it was there; it may be taken much later, after an update."""
+
+
 @dataclass(slots=True)
 class BackgroundVerdicts:
     """Verdicts that a judge finds in the background thread, while this one computes."""
@@ -54,7 +60,7 @@ class BackgroundVerdicts:
     judge: Judge
     background: Background
     _asked: dict[Key, _Asked] = field(default_factory=dict[Key, _Asked])
-    _done: "queue.SimpleQueue[Key]" = field(default_factory=queue.SimpleQueue)
+    _done: "queue.SimpleQueue[_Come]" = field(default_factory=queue.SimpleQueue)
 
     @property
     def num_asked(self) -> int:
@@ -65,7 +71,7 @@ class BackgroundVerdicts:
         """See `Verdicts`."""
         future = self.background.submit(self.judge(draw.source.domain, draw.task, reply))
         self._asked[key] = _Asked(future, time.monotonic())
-        future.add_done_callback(lambda _: self._done.put(key))
+        future.add_done_callback(lambda _: self._done.put(_Come(key, time.monotonic())))
 
     def drop(self, key: Key) -> None:
         """See `Verdicts`."""
@@ -77,11 +83,11 @@ class BackgroundVerdicts:
         arrived: list[Arrived] = []
         while True:
             try:
-                key = self._done.get(timeout=wait_s) if wait_s and not arrived else self._done.get_nowait()
+                key, at_s = self._done.get(timeout=wait_s) if wait_s and not arrived else self._done.get_nowait()
             except queue.Empty:
                 return arrived
             if (asked := self._asked.pop(key, None)) is not None:  # else it was dropped just before it came
-                arrived.append(Arrived(key, asked.future.result(), time.monotonic() - asked.since_s))
+                arrived.append(Arrived(key, asked.future.result(), at_s - asked.since_s))
 
     def stop(self) -> None:
         """Give up all that was asked for; safe to call twice."""
