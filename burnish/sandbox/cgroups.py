@@ -88,6 +88,8 @@ class Group:
         self._folders = {tree.folder / name for tree in able.values()}
         self._opened: dict[str, int] = {}
         self._written: dict[str, int] = {}
+        self._last_memory_events = b""
+        self._num_memory_kills = 0
         for folder in self._folders:
             folder.mkdir()
 
@@ -110,13 +112,24 @@ class Group:
 
     def num_memory_kills(self) -> int:
         """How many processes the kernel has killed here for want of memory."""
-        if "memory" not in self._able:
-            return 0
-        name = "memory.events" if self._able["memory"].is_v2 else "memory.oom_control"
-        for line in self._read("memory", name).splitlines():
+        for line in self._memory_events().splitlines():
             if line.startswith(b"oom_kill "):
                 return int(line.split()[1])
         return 0
+
+    def has_new_memory_kills(self) -> bool:
+        """Whether the kernel has killed for want of memory since this was asked last."""
+        events = self._memory_events()
+        if events == self._last_memory_events:
+            return False
+        self._last_memory_events = events
+        before, self._num_memory_kills = self._num_memory_kills, self.num_memory_kills()
+        return self._num_memory_kills > before
+
+    def _memory_events(self) -> bytes:
+        if "memory" not in self._able:
+            return b""
+        return self._read("memory", "memory.events" if self._able["memory"].is_v2 else "memory.oom_control")
 
     def cpu_s(self) -> float | None:
         """Processor time of all that ever ran here."""

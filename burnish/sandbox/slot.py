@@ -9,12 +9,12 @@ memfds, outputs over pipes. No file of the host is used.
 """
 
 import fcntl
-import json
 import os
+import select
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -22,18 +22,34 @@ from typing import Final, NamedTuple
 from burnish.core.errors import SandboxError
 from burnish.sandbox import host
 from burnish.sandbox.cgroups import Group
-from burnish.sandbox.inside.cell import FURNISHED, ORDER, Order, Report
-from burnish.sandbox.streams import Cancel, Collected, collect
-from burnish.sandbox.types import Job, Outcome
+from burnish.sandbox.inside import watching
+from burnish.sandbox.inside.cell import ORDER, REPORT
+from burnish.sandbox.inside.entry import Order
+from burnish.sandbox.streams import DYING_S, Cancel, Collected, collect
+from burnish.sandbox.types import Ending, Job, Outcome
 
 FORK_S: Final = 30.0
+OUTPUTS: Final = ("stdout", "stderr", "answer")
 INLINE_BYTES: Final = 1 << 15
 SPARE_BYTES: Final = 48 << 20  # of a group, for the server's and the kernel's own
 SPARE_PROCESSES: Final = 6  # the slot, the cell, and a cell that is going
 
 
+_STOPPED: Final[dict[int, Ending]] = {watching.OVER_MEMORY: "over_memory", watching.OVER_TIME: "timed_out"}
+
+
 class ZygoteDied(Exception):
     """The fork server went away under a job; a new one may be started and the job run again."""
+
+
+class _Report(NamedTuple):
+    """What the slot said at the end: what it stopped the job for, its program's wait status and processor time."""
+
+    stopped: Ending | None
+    status: int
+    cpu_s: float
+    ran_out: bool
+    began: bool
 
 
 class _Cell(NamedTuple):
@@ -49,7 +65,6 @@ class Slot:
         self._pidfd = pidfd
         self._group = group
         self._cell: _Cell | None = None
-        self._num_memory_kills = 0
 
     def enter_group(self, pid: int) -> None:
         """Move the slot's process, whose number is `pid` here, into its group; do without where that is forbidden."""
@@ -100,18 +115,20 @@ class Slot:
         cpu_before_s = self._cpu_s()
         with link, ExitStack() as stack:
             pipes = _hand_over(job, link, stack)
-            pidfd, early = receive_fd(link)
+            pidfd = receive_fd(link)
             stack.callback(os.close, pidfd)
-            collected = collect(pipes, pidfd, cancel, lambda: _kill(pidfd), job.limits.wall_s, job.limits.output_bytes)
-            report = early + _receive_rest(link)
-        _, _, said = report.partition(FURNISHED)
+            limits = job.limits
+            collected = collect(pipes, link.fileno(), cancel, lambda: _kill(pidfd), limits.wall_s, limits.output_bytes)
+            if collected.stopped is not None:
+                _await_death(pidfd)
+            report = _receive_report(link)
         ran_out = self._ran_out_of_memory()
         if collected.stopped is None and not ran_out:
-            if not said and not (self.is_alive() and is_alive()):
+            if report is None and not (self.is_alive() and is_alive()):
                 raise ZygoteDied
-            if not report.startswith(FURNISHED) or b'"began": false' in said:
+            if report is None or not report.began:
                 raise SandboxError(f"sandbox: the cell of a job could not be made: {last_words()}")
-        outcome = _outcome(collected, said, time.monotonic() - started)
+        outcome = _outcome(collected, report, limits.cpu_s, time.monotonic() - started)
         if ran_out and outcome.ending in ("exited", "killed"):
             outcome = replace(outcome, ending="over_memory", exit_code=None)
         cpu_after_s = self._cpu_s()
@@ -139,10 +156,7 @@ class Slot:
         return None if self._group is None else self._group.cpu_s()
 
     def _ran_out_of_memory(self) -> bool:
-        if self._group is None:
-            return False
-        before, self._num_memory_kills = self._num_memory_kills, self._group.num_memory_kills()
-        return self._num_memory_kills > before
+        return self._group is not None and self._group.has_new_memory_kills()
 
 
 def order_of(job: Job) -> Order:
@@ -168,50 +182,52 @@ def has_hung_up(control: socket.socket) -> bool:
         return True
 
 
-def receive_fd(link: socket.socket) -> tuple[int, bytes]:
-    """Wait for the handle of what was forked, and whatever was said before it."""
+def receive_fd(link: socket.socket) -> int:
+    """Wait for the handle of what was forked."""
     link.settimeout(FORK_S)
-    early = b""
-    while True:
-        try:
-            message, fds, _, _ = socket.recv_fds(link, 1 << 12, 1)
-        except (TimeoutError, OSError) as error:
-            raise ZygoteDied from error
-        if fds:
-            return fds[0], early
-        if not message:
-            raise ZygoteDied
-        early += message
+    try:
+        _, fds, _, _ = socket.recv_fds(link, 1, 1)
+    except (TimeoutError, OSError) as error:
+        raise ZygoteDied from error
+    if not fds:
+        raise ZygoteDied
+    return fds[0]
 
 
 def _hand_over(job: Job, link: socket.socket, stack: ExitStack) -> dict[str, int]:
     read_ends: dict[str, int] = {}
     far_fds: list[int] = []
-    with ExitStack() as far:
-        for name in ("stdout", "stderr", "answer"):
+    try:
+        for name in OUTPUTS:
             read_ends[name], write_end = os.pipe()
-            stack.callback(os.close, read_ends[name])
-            far.callback(os.close, write_end)
-            os.fchmod(write_end, 0o666)  # so that the job, whose uid is another, can open /dev/stdout by name
             far_fds.append(write_end)
+            os.fchmod(write_end, 0o666)  # so that the job, whose uid is another, can open /dev/stdout by name
         payload = _payload(job)
         is_inline = len(payload) <= INLINE_BYTES
-        for content in ((b"" if is_inline else payload), job.stdin):
-            if content:
-                far_fds.append(_sealed(content))
-                far.callback(os.close, far_fds[-1])
+        far_fds += [_sealed(content) for content in ((b"" if is_inline else payload), job.stdin) if content]
         head = bytes([is_inline, bool(job.stdin)])
-        with suppress(BrokenPipeError, ConnectionError):  # a cell that died: what it said tells why
+        with suppress(BrokenPipeError, ConnectionError):  # a program that died: what the slot says tells why
             socket.send_fds(link, [head + (payload if is_inline else b"")], far_fds)
+    finally:
+        stack.callback(_close_all, read_ends.values())
+        _close_all(far_fds)
     return read_ends
 
 
-def _receive_rest(link: socket.socket) -> bytes:
-    rest = b""
+def _close_all(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+def _receive_report(link: socket.socket) -> _Report | None:
+    """Take what the slot said at the end; None if it died."""
     with suppress(ConnectionError):
-        while message := link.recv(1 << 12):
-            rest += message
-    return rest
+        message = link.recv(REPORT.size)
+        if message:
+            reason, status, user_s, user_us, system_s, system_us, *_, ran_out, began = REPORT.unpack(message)
+            cpu_s = user_s + system_s + 1e-6 * (user_us + system_us)
+            return _Report(_STOPPED.get(reason), status, cpu_s, ran_out, began)
+    return None
 
 
 def _sealed(content: bytes) -> int:
@@ -237,15 +253,31 @@ def _kill(pidfd: int) -> None:
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
-def _outcome(collected: Collected, report: bytes, wall_s: float) -> Outcome:
-    # A cell that died without a word was killed by what it ran into, such as the kernel's own memory killer.
-    said = Report(**json.loads(report)) if report else Report(ending="killed", exit_code=None)
-    stopped = None if collected.stopped == "cancelled" else collected.stopped
+def _await_death(pidfd: int) -> None:
+    """Wait for the end of what was killed, so that the slot cannot take it for alive."""
+    if not select.select([pidfd], [], [], DYING_S)[0]:
+        raise SandboxError(f"sandbox: a job that was killed was not gone within {DYING_S:.0f} s")
+
+
+def _outcome(collected: Collected, report: _Report | None, most_cpu_s: float, wall_s: float) -> Outcome:
+    ending, exit_code = ("killed", None) if report is None else _ending(report, most_cpu_s)
+    if collected.stopped not in (None, "cancelled"):
+        ending, exit_code = collected.stopped, None
     return Outcome(
-        ending=stopped or said.ending,
-        exit_code=None if stopped else said.exit_code,
+        ending=ending,
+        exit_code=exit_code,
         stdout=collected.stdout,
         stderr=collected.stderr,
         answer=collected.answer,
         wall_s=wall_s,
     )
+
+
+def _ending(report: _Report, most_cpu_s: float) -> tuple[Ending, int | None]:
+    if report.stopped is not None:
+        return report.stopped, None
+    if os.WIFEXITED(report.status):
+        return ("over_memory", None) if report.ran_out else ("exited", os.WEXITSTATUS(report.status))
+    by_signal = os.WTERMSIG(report.status)
+    by_cpu = by_signal == signal.SIGXCPU or (by_signal == signal.SIGKILL and report.cpu_s >= most_cpu_s)
+    return ("timed_out" if by_cpu else "killed"), None

@@ -6,10 +6,9 @@ The one loop of the outside. It blocks, so it runs in a thread; `Cancel` wakes i
 import math
 import os
 import select
-import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -17,6 +16,7 @@ from burnish.core.errors import SandboxError
 
 CHUNK_BYTES: Final = 1 << 16
 DYING_S: Final = 10.0
+PATIENCE_S: Final = 0.004  # in which no pipe is looked at; a writer that fills one waits as long
 _DEATH: Final = "death"
 _CANCEL: Final = "cancel"
 
@@ -27,21 +27,26 @@ class Cancel:
     """A request to end a job early, from any thread; `close` when the job is over."""
 
     def __init__(self) -> None:
-        self._listener, self._speaker = socket.socketpair()
+        self._lock = threading.Lock()
+        self._fd, self._speaker = os.pipe()
 
     def fileno(self) -> int:
         """The descriptor that becomes readable once somebody asks."""
-        return self._listener.fileno()
+        return self._fd
 
     def ask(self) -> None:
         """Ask; it is no error to ask twice, or too late."""
-        with suppress(OSError):
-            self._speaker.send(b"x")
+        with self._lock:
+            if self._fd >= 0:
+                os.write(self._speaker, b"x")
 
     def close(self) -> None:
-        """Let the pair go."""
-        self._listener.close()
-        self._speaker.close()
+        """Let the pipe go; safe to call twice."""
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                os.close(self._speaker)
+                self._fd = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +75,14 @@ class _Collection:
         self._poll = select.poll()  # for five descriptors, fewer calls than epoll, and less Python than a selector
 
     def run(self, death_fd: int, cancel_fd: int) -> Collected:
-        self._names |= {death_fd: _DEATH, cancel_fd: _CANCEL}
+        ends = {death_fd: _DEATH, cancel_fd: _CANCEL}
+        for fd in ends:
+            self._poll.register(fd, select.POLLIN)
+        if self._num_pipes:  # of a job that is over by then, all that was written is read at one waking
+            self._poll.poll(1e3 * min(PATIENCE_S, max(0.0, self._deadline - time.monotonic())))
         for fd in self._names:
             self._poll.register(fd, select.POLLIN)
+        self._names |= ends
         while self._num_pipes or not self._is_dead:
             ready = self._poll.poll(math.ceil(1e3 * max(0.0, self._deadline - time.monotonic())))
             if not ready:

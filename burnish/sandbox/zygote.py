@@ -20,7 +20,7 @@ from typing import Final
 
 from burnish.core.errors import SandboxError
 from burnish.sandbox import bare, cgroups, host
-from burnish.sandbox.inside.cell import Order
+from burnish.sandbox.inside.entry import Order
 from burnish.sandbox.inside.serve import OPEN_SLOT, READY
 from burnish.sandbox.slot import Slot, ZygoteDied, has_hung_up, order_of, receive_fd
 from burnish.sandbox.streams import Cancel
@@ -84,7 +84,7 @@ class Zygote:
 
     def is_alive(self) -> bool:
         """Whether it can still take jobs."""
-        return self._process.poll() is None and not has_hung_up(self._control)
+        return not has_hung_up(self._control)
 
     def run(self, job: Job, cancel: Cancel) -> Outcome:
         """Run one job, blocking; `ZygoteDied` if the server died and not the job."""
@@ -93,7 +93,7 @@ class Zygote:
         try:
             outcome = slot.run(job, order, cancel, self._last_words, self.is_alive)
         finally:
-            self._give_back(slot, order_of(job))
+            self._give_back(slot, order)
         return outcome
 
     def stop(self, hang_up_s: float = HANG_UP_S) -> None:
@@ -172,7 +172,7 @@ class Zygote:
         try:
             with theirs:
                 socket.send_fds(self._control, [OPEN_SLOT], [theirs.fileno()])
-            pidfd, _ = receive_fd(ours)
+            pidfd = receive_fd(ours)
         except (OSError, ZygoteDied):
             ours.close()
             raise

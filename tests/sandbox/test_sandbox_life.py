@@ -68,7 +68,17 @@ def test_a_daemon_is_gone_when_the_outcome_is_there(run):
 
 
 def test_killing_everything_in_reach_kills_only_the_job(run):
-    source = "import os, time\nif os.fork() == 0: time.sleep(60)\nos.kill(-1, 9); os.kill(1, 9); print(os.wait()[1])"
+    source = """
+import os, time
+if os.fork() == 0:
+    time.sleep(60)
+os.kill(-1, 9)
+try:
+    os.kill(1, 9)
+except PermissionError:  # another user's, where there are users to give; else deaf to it
+    pass
+print(os.wait()[1])
+"""
     assert run(source).stdout == b"9\n" and run("print(3)").stdout == b"3\n"
 
 

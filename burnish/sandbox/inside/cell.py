@@ -1,23 +1,24 @@
-"""The cell of one job: pid 1 of its namespaces. It furnishes the place, gives up its rights, forks the
-program's process, and both wait for the job: a cell is made ahead, but serves one job only. Then it
-watches the tree, reports how it ended, and by dying kills what is left.
+"""The cell of one slot: the place in which its jobs run, one after another, none of which finds a trace of another.
 
-The cell says FURNISHED on its link once all walls are up. The job comes as one message with five
-descriptors on the same link, which the program's process reads; the cell alone answers, at the end.
+What a job could change is new for each: its process, which alone reads it; its writable folders, on one tmpfs; its
+user, where there are users to give. What no job can change stays: mounts, the network namespace without an
+interface, the IPC, UTS and cgroup namespaces; for want of rights, and since the filter has none of the calls. What
+only some jobs change stays until one has: the PID namespace, until a job has started a thread or process, which
+shows in the number of the next program, or has left one; the network namespace, until a socket has outlived its
+job. Where jobs share their user with the namespace's first process, it is new for each as well.
+
+The slot sees the job through, and reports on the job's link once nothing of it is alive. It holds no byte that a
+job wrote, was given or chose, an exit code included, since later programs are copies of its memory.
 
 Limits: the kernel holds address space, file size, descriptors and CPU per process, and processes per
-job (each job has a uid or a user namespace of its own). The watcher adds what rlimits cannot say: the
+job (each job has a uid or a user namespace of its own). The watch adds what rlimits cannot say: the
 memory and CPU time of the whole tree, looked at every 20 ms, so a burst may overshoot by what can be
 written in that time. All writable folders share one tmpfs of `disk_mb` and `num_files`.
-
-What runs for each job is written for few page faults: each costs microseconds after a fork, and
-they, not the system calls, are most of a job's price.
 
 Covered: everything in `ResourceLimits` but `wall_s` and `output_bytes`, which the outside enforces.
 Not covered: kernel memory (pipes, sockets), which the server's cgroup bounds where there is one.
 """
 
-import io
 import math
 import mmap
 import os
@@ -26,259 +27,279 @@ import select
 import signal
 import socket
 import struct
-from dataclasses import dataclass
-from typing import BinaryIO, Final, Literal, NamedTuple, NoReturn
+import time
+from contextlib import suppress
+from typing import Final, NamedTuple
 
-from burnish.sandbox.inside import kernel, landlock, program, rlimits, seccomp
+from burnish.sandbox.inside import entry, first, kernel, landlock, mounts, rlimits, seccomp, watching
+from burnish.sandbox.inside.entry import Order
 
-ANSWER_FD: Final = 3
-JOB_UID: Final = 1000  # as seen within a user namespace
 LOOK_EVERY_MS: Final = 20
-MAX_DESCRIPTORS: Final = 256
-NUM_JOB_DESCRIPTORS: Final = 5  # stdout, stderr, answer; then the job's text and its stdin, if they are long
-MAX_MESSAGE_BYTES: Final = 1 << 16
 WRITABLE: Final = {"work": "/work", "tmp": "/tmp", "shm": "/dev/shm"}
-FURNISHED: Final = b"F"
-KILL_FIRST: Final = b"500"  # of the kernel's memory killer: the job before the server that it was forked from
-
-
-class Order(NamedTuple):
-    """What the outside asks for, packed as `ORDER` over the control socket."""
-
-    uid: int
-    cpu_s: float
-    memory_mb: int
-    disk_mb: int
-    num_files: int
-    num_processes: int
-
-
+HANDLE: Final = b"P"
 ORDER: Final = struct.Struct("<qdqqqq")
-
-
-class Payload(NamedTuple):
-    """The job itself: each text and content behind its length, in eight bytes."""
-
-    source: str
-    files: dict[str, bytes]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """How the program ended, as JSON over the link. Not `began`: its files could not be written."""
-
-    ending: Literal["exited", "killed", "timed_out", "over_memory"]
-    exit_code: int | None
-    began: bool = True
+REPORT: Final = struct.Struct(f"<Bi4x{kernel.NUM_USAGES}q??")
+"""Why the slot stopped the job, one of `watching`'s or 0; wait status and usage of its program; the two marks."""
+NO_SOCKET: Final = b"sockets: used 0\n"
+CPU_OF_PROCESS: Final = 2  # in the number of a clock, below the process's
+LINKS_OF_ONE_THREAD: Final = 3
+LIMITED: Final = (
+    resource.RLIMIT_CPU,
+    resource.RLIMIT_FSIZE,
+    resource.RLIMIT_NPROC,
+    resource.RLIMIT_AS,
+    resource.RLIMIT_DATA,
+)
+NAMESPACES: Final = kernel.NEW_PLACE & ~kernel.CLONE_NEWPID
 
 
 class Walls(NamedTuple):
-    """What the server prepares once for all of its cells."""
+    """What the server prepares once for all of its cells; `proc_fd` is the server's own `/proc`."""
 
     seccomp_filter: seccomp.Program
     landlock_abi: int
     has_user_namespace: bool
+    proc_fd: int
 
 
-def live(order: Order, link_fd: int, walls: Walls) -> NoReturn:
-    """Run one job from an empty place to its report."""
-    kernel.set_signal(signal.SIGCHLD, int(signal.SIG_DFL))
-    _furnish(order, walls.has_user_namespace)
-    _give_up_rights(order, walls.has_user_namespace)
-    landlock.enforce(walls.landlock_abi, WRITABLE.values())
-    marks = mmap.mmap(-1, mmap.PAGESIZE)
-    alarm = os.eventfd(0)
-    seccomp.install(walls.seccomp_filter)
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of rights clears it, so it comes last
-    link = socket.socket(fileno=link_fd)
-    child = os.fork()
-    if child == 0:
-        _become_program(order, link, marks, alarm)
-    _tell(link, FURNISHED)
-    ending, exit_code = _watch(child, order, alarm)
-    if marks[0] and ending == "exited":
-        ending = "over_memory"
-    code, began = b"null" if exit_code is None else b"%d" % exit_code, b"true" if marks[1] else b"false"
-    _tell(link, b'{"ending": "%b", "exit_code": %b, "began": %b}' % (ending.encode(), code, began))
-    os._exit(0)
+class _First(NamedTuple):
+    """The first process of the PID namespace, and that; `children_fd` lists its children, or is -1."""
+
+    pid: int
+    pidfd: int
+    pids_fd: int
+    children_fd: int
 
 
-def _tell(link: socket.socket, word: bytes) -> None:
-    try:  # noqa: SIM105 - `suppress` is a class written in Python, whose every page is a fault here
-        link.send(word)
-    except OSError:
-        pass  # the outside did not need this cell
+class Cell:
+    """The namespaces of this process, from the first job on, and what it keeps in them."""
+
+    def __init__(self, walls: Walls) -> None:
+        self._walls = walls
+        self._own_pids = os.pidfd_open(os.getpid())
+        self._first: _First | None = None
+        self._limited: Order | None = None
+        self._rules_fd = -1
+        self._page = bytearray(mmap.PAGESIZE)
+        self._marks = mmap.mmap(-1, mmap.PAGESIZE)
+        self._ended = kernel.Ended()
+        self._first_look = kernel.Timer(LOOK_EVERY_MS)
+        self._poll = select.poll()
+        self._poll.register(self._first_look.fd, select.POLLIN)
+        kernel.unshare(NAMESPACES)
+        self._sockets_fd = self._open_proc("self/net/sockstat")
+        self._most = {name: rlimits.most(name) for name in LIMITED}
+        self._ready = entry.Ready(
+            limits=(),
+            most_memory=min(self._most[resource.RLIMIT_AS], self._most[resource.RLIMIT_DATA]),
+            marks=self._marks,
+            start_watch=self._first_look.start,
+            restrict_files=None,
+            install_filter=seccomp.ready_to_install(walls.seccomp_filter),
+            be_dumpable=kernel.ready_prctl(kernel.PR_SET_DUMPABLE, 1),
+            last_pid_fd=self._open_proc("sys/kernel/ns_last_pid", os.O_WRONLY),
+            has_user_namespace=walls.has_user_namespace,
+        )
+
+    def run(self, order: Order, link: socket.socket) -> None:
+        """Ready the place, hand out its handle, see one job through, and report."""
+        self._furnish(order)
+        child = self._start(order, link)
+        assert self._first is not None
+        with suppress(OSError):  # the outside gave it up
+            socket.send_fds(link, [HANDLE], [self._first.pidfd])
+        stopped = self._watch(child, order)
+        if stopped or not self._is_left_empty():
+            self._end_pids()
+        with suppress(OSError), memoryview(self._marks) as marks:
+            link.sendmsg([bytes([stopped]), self._ended, marks[: entry.NUM_MARKS]])
+        link.close()
+        self._clear()
+
+    def _limits(self, order: Order) -> entry.Limits:
+        cpu_s = max(1, math.ceil(order.cpu_s))
+        wanted = (
+            (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),
+            (resource.RLIMIT_FSIZE, order.disk_mb << 20, order.disk_mb << 20),
+            (resource.RLIMIT_NPROC, order.num_processes, order.num_processes),
+        )
+        return tuple((name, (min(soft, self._most[name]), min(hard, self._most[name]))) for name, soft, hard in wanted)
+
+    # The folders.
+
+    def _furnish(self, order: Order) -> None:
+        if order._replace(uid=0) != self._limited:
+            self._limited = order._replace(uid=0)
+            self._ready = self._ready._replace(limits=self._limits(order))
+        owner = 0 if self._walls.has_user_namespace else order.uid
+        flags = kernel.MS_NOSUID | kernel.MS_NODEV
+        size = f"size={order.disk_mb}m,nr_inodes={order.num_files + len(WRITABLE) + 1},mode=0711"
+        kernel.mount("tmpfs", "/scratch", "tmpfs", flags, size)
+        for name, place in WRITABLE.items():
+            os.mkdir(f"/scratch/{name}", 0o700)
+            os.chown(f"/scratch/{name}", owner, owner)
+            kernel.mount(f"/scratch/{name}", place, None, kernel.MS_BIND)
+        if self._walls.landlock_abi:
+            self._rules_fd = landlock.ruleset(self._walls.landlock_abi, WRITABLE.values())
+            self._ready = self._ready._replace(restrict_files=landlock.ready_to_enforce(self._rules_fd))
+
+    def _clear(self) -> None:
+        self._ended.wipe()
+        self._marks[:] = bytes(mmap.PAGESIZE)
+        _close(self._rules_fd)
+        self._rules_fd = -1
+        for place in (*WRITABLE.values(), "/scratch"):
+            kernel.unmount(place)
+
+    # The processes.
+
+    def _start(self, order: Order, link: socket.socket) -> int:
+        """Fork the program, as the first that was ever started beside the first process of its PID namespace."""
+        for _ in range(2):
+            if self._first is None:
+                self._begin_pids()
+            child = self._fork(order, link)
+            if child and os.path.exists(f"/proc/{entry.PID}"):
+                return child
+            if child:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+            self._end_pids()
+        raise OSError(f"the first program of a PID namespace is not number {entry.PID} in it")
+
+    def _fork(self, order: Order, link: socket.socket) -> int:
+        """Fork one program; 0 where the namespace is dying, since the outside has killed its first process."""
+        try:
+            child = os.fork()
+        except OSError:
+            return 0
+        if child == 0:
+            entry.enter(order, link, self._ready)
+        return child
+
+    def _begin_pids(self) -> None:
+        mounts.enter(self._own_pids, kernel.CLONE_NEWPID)
+        begin_fd = os.eventfd(0)
+        heard, told = os.pipe()
+        forked = kernel.clone(kernel.CLONE_NEWPID, signal.SIGCHLD, has_hooks=False)
+        if forked.pid == 0:
+            first.live(begin_fd, told, self._walls.seccomp_filter)
+        os.close(told)
+        mounts.enter(forked.pidfd, kernel.CLONE_NEWPID)  # while it may be entered: it shuts itself off
+        os.eventfd_write(begin_fd, 1)
+        word = os.read(heard, 1)
+        os.close(heard)
+        os.close(begin_fd)
+        if word != first.READY:
+            raise OSError("the first process of a PID namespace did not begin")
+        self._first = _First(
+            pid=forked.pid,
+            pidfd=forked.pidfd,
+            pids_fd=self._open_proc("self/ns/pid_for_children"),
+            children_fd=self._open_proc(f"{forked.pid}/task/{forked.pid}/children"),
+        )
+
+    def _end_pids(self) -> None:
+        """Kill all that is in there, and wait until it is gone."""
+        assert self._first is not None
+        ended, self._first = self._first, None
+        os.kill(ended.pid, signal.SIGKILL)
+        os.waitpid(ended.pid, 0)
+        kernel.unmount("/proc")
+        for fd in (ended.pidfd, ended.pids_fd, ended.children_fd):
+            _close(fd)
+
+    def _is_left_empty(self) -> bool:
+        """Whether nothing runs or is bound that the job had started; a network that is not empty is replaced."""
+        assert self._first is not None
+        has_sockets, has_children = self._has_sockets(), self._has_children(self._first.children_fd)
+        self._page[:] = bytes(mmap.PAGESIZE)
+        if has_sockets:
+            kernel.unshare(kernel.CLONE_NEWNET)
+            _close(self._sockets_fd)
+            self._sockets_fd = self._open_proc("self/net/sockstat")
+        return not (has_sockets or has_children or self._walls.has_user_namespace)
+
+    # The watch.
+
+    def _watch(self, child: int, order: Order) -> int:
+        """Sleep until the program ends, or from its 20th millisecond on, look; what it was stopped for, or 0."""
+        child_fd = os.pidfd_open(child)
+        self._poll.register(child_fd, select.POLLIN)
+        stopped = 0
+        if not any(fd == child_fd for fd, _ in self._poll.poll()):
+            self._poll.unregister(self._first_look.fd)
+            stopped = self._look(child, child_fd, order)
+            self._poll.register(self._first_look.fd, select.POLLIN)
+        self._poll.unregister(child_fd)
+        os.close(child_fd)
+        self._first_look.stop()
+        if stopped:
+            assert self._first is not None
+            os.kill(self._first.pid, signal.SIGKILL)
+        self._ended.wait(child)
+        return stopped
+
+    def _look(self, child: int, child_fd: int, order: Order) -> int:
+        """See that one process keeps its processor time, since the rest is its rlimits'; more are watched closely."""
+        cpu_clock = ~child << 3 | CPU_OF_PROCESS
+        while self._is_one_process():
+            if time.clock_gettime(cpu_clock) > order.cpu_s:
+                return watching.OVER_TIME
+            if self._poll.poll(LOOK_EVERY_MS):
+                return 0
+        return self._watch_closely(child_fd, order)
+
+    def _is_one_process(self) -> bool:
+        assert self._first is not None
+        task = f"/proc/{entry.PID}/task"
+        try:
+            if os.stat(task).st_nlink != LINKS_OF_ONE_THREAD:
+                return False
+            children_fd = os.open(f"{task}/{entry.PID}/children", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            return not (self._has_children(children_fd) or self._has_children(self._first.children_fd))
+        finally:
+            os.close(children_fd)
+            self._page[:] = bytes(mmap.PAGESIZE)
+
+    def _watch_closely(self, child_fd: int, order: Order) -> int:
+        """Let another process look at the tree until the program ends; what that ended for first, or 0."""
+        assert self._first is not None
+        mounts.enter(self._own_pids, kernel.CLONE_NEWPID)
+        forked = kernel.clone(0, signal.SIGCHLD, has_hooks=False)
+        if forked.pid == 0:
+            watching.watch(order, watching.memory_kb("self/status", self._walls.proc_fd))
+        mounts.enter(self._first.pids_fd, kernel.CLONE_NEWPID)
+        poll = select.poll()
+        for fd in (child_fd, forked.pidfd):
+            poll.register(fd, select.POLLIN)
+        poll.poll()
+        os.kill(forked.pid, signal.SIGKILL)
+        _, status = os.waitpid(forked.pid, 0)
+        os.close(forked.pidfd)
+        return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0
+
+    # The files of `/proc`, which start anew at each read; what is read is taken from one page and forgotten.
+
+    def _has_children(self, children_fd: int) -> bool:
+        return children_fd < 0 or os.preadv(children_fd, [self._page], 0) > 0
+
+    def _has_sockets(self) -> bool:
+        return self._sockets_fd < 0 or (
+            os.preadv(self._sockets_fd, [self._page], 0) == 0 or not self._page.startswith(NO_SOCKET)
+        )
+
+    def _open_proc(self, path: str, flags: int = os.O_RDONLY) -> int:
+        """Open a file of the server's `/proc`; -1 where this kernel has none such."""
+        try:
+            return os.open(path, flags | os.O_CLOEXEC, dir_fd=self._walls.proc_fd)
+        except OSError:
+            return -1
 
 
-def _furnish(order: Order, has_user_namespace: bool) -> None:
-    if has_user_namespace:
-        _map_to_job_user()
-    owner = JOB_UID if has_user_namespace else order.uid
-    flags = kernel.MS_NOSUID | kernel.MS_NODEV
-    size = f"size={order.disk_mb}m,nr_inodes={order.num_files + len(WRITABLE) + 1},mode=0711"
-    kernel.mount("tmpfs", "/scratch", "tmpfs", flags, size)
-    for name, place in WRITABLE.items():
-        os.mkdir(f"/scratch/{name}", 0o700)
-        os.chown(f"/scratch/{name}", owner, owner)
-        kernel.mount(f"/scratch/{name}", place, None, kernel.MS_BIND)
-    kernel.mount("proc", "/proc", "proc", flags | kernel.MS_NOEXEC, "subset=pid")
-    kernel.set_hostname(b"sandbox")
-    _die_before_the_server()
-
-
-def _die_before_the_server() -> None:
-    """Where a cgroup runs out of memory, the kernel's killer takes the job before the server that it came from."""
-    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-    try:
-        os.write(fd, KILL_FIRST)
-    finally:
+def _close(fd: int) -> None:
+    if fd >= 0:
         os.close(fd)
-
-
-def _map_to_job_user() -> None:
-    for name, text in (("setgroups", "deny"), ("gid_map", f"{JOB_UID} 0 1"), ("uid_map", f"{JOB_UID} 0 1")):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
-
-
-def _give_up_rights(order: Order, has_user_namespace: bool) -> None:
-    _limit(order)
-    if has_user_namespace:  # in which all capabilities are back; else the server has dropped them for good
-        kernel.keep_capabilities(lambda capability: False)
-    else:
-        os.setgroups([])
-        os.setresgid(order.uid, order.uid, order.uid)
-        os.setresuid(order.uid, order.uid, order.uid)
-    kernel.hold_no_capability()
-    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    os.umask(0o022)
-    os.chdir("/work")
-
-
-def _limit(order: Order) -> None:
-    for name, value in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, order.disk_mb << 20),
-        (resource.RLIMIT_NOFILE, MAX_DESCRIPTORS),
-        (resource.RLIMIT_NPROC, order.num_processes + 1),
-        (resource.RLIMIT_MEMLOCK, 0),
-        (resource.RLIMIT_MSGQUEUE, 0),
-        (resource.RLIMIT_SIGPENDING, 256),
-    ):
-        rlimits.lower(name, value, value)
-
-
-def _read_payload(source: BinaryIO) -> Payload:
-    with source as file:
-        text = _next(file)
-        files: dict[str, bytes] = {}
-        while name := _next(file):
-            files[name.decode("utf-8", "surrogatepass")] = _next(file)
-        return Payload(text.decode("utf-8", "surrogatepass"), files)
-
-
-def _next(file: BinaryIO) -> bytes:
-    return file.read(int.from_bytes(file.read(8), "big"))
-
-
-def _write_files(files: dict[str, bytes]) -> None:
-    for name, content in files.items():
-        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-        with open(name, "xb") as file:
-            file.write(content)
-
-
-def _become_program(order: Order, link: socket.socket, marks: mmap.mmap, alarm: int) -> NoReturn:
-    os.setpgid(0, 0)  # a group, so that kill(0) stays inside; no session, which would have the usual priority again
-    kernel.set_signal(signal.SIGINT, signal.default_int_handler)
-    cpu_s = max(1, math.ceil(order.cpu_s))
-    message, fds, _, _ = socket.recv_fds(link, MAX_MESSAGE_BYTES, NUM_JOB_DESCRIPTORS)
-    if not message:
-        os._exit(0)  # the outside did not need this cell
-    os.eventfd_write(alarm, 1)
-    is_inline, has_stdin = message[0], message[1]
-    payload = _read_payload(io.BytesIO(message[2:]) if is_inline else os.fdopen(fds[3], "rb"))
-    _write_files(payload.files)
-    stdin = fds[-1] if has_stdin else os.open("/dev/null", os.O_RDONLY)
-    for target, source in enumerate((stdin, *fds[:3])):
-        os.dup2(source, target + 64)
-    for target in range(4):
-        os.dup2(target + 64, target)
-    kernel.close_from(4)
-    os.environ["BURNISH_ANSWER_FD"] = str(ANSWER_FD)
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
-    grown = (order.memory_mb << 20) + _address_space()
-    rlimits.lower(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)
-    rlimits.lower(resource.RLIMIT_AS, grown, grown)
-    rlimits.lower(resource.RLIMIT_DATA, grown, grown)
-    marks[1] = 1
-    program.run(payload.source, lambda: marks.__setitem__(0, 1))
-
-
-def _address_space() -> int:
-    fd = os.open("/proc/self/statm", os.O_RDONLY)
-    try:
-        return int(os.read(fd, 256).split()[0]) * resource.getpagesize()
-    finally:
-        os.close(fd)
-
-
-def _watch(child: int, order: Order, alarm: int) -> tuple[str, int | None]:
-    """Wait for the job, asleep; then look at its tree until it ends."""
-    poll = select.poll()
-    poll.register(os.pidfd_open(child), select.POLLIN)
-    poll.register(alarm, select.POLLIN)
-    poll.poll()
-    poll.unregister(alarm)
-    inherited_kb = -1
-    while True:
-        poll.poll(LOOK_EVERY_MS)
-        ended = _reap(child)
-        cpu_s = sum(os.times()[2:4])
-        if ended is not None:
-            return _describe(ended, spent_cpu=cpu_s >= order.cpu_s)
-        if inherited_kb < 0:
-            inherited_kb = _tree_kb(os.getpid(), 0)
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
-        if sum(_tree_kb(pid, inherited_kb) for pid in pids) > order.memory_mb << 10:
-            return "over_memory", None
-        if cpu_s + sum(map(_cpu_s, pids)) > order.cpu_s:
-            return "timed_out", None
-
-
-def _reap(child: int) -> int | None:
-    """Reap whatever has ended; the program's wait status once it is among them."""
-    while True:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if pid == child:
-            return status
-        if pid == 0:
-            return None
-
-
-def _describe(status: int, spent_cpu: bool) -> tuple[str, int | None]:
-    if os.WIFEXITED(status):
-        return "exited", os.WEXITSTATUS(status)
-    by_cpu = os.WTERMSIG(status) == signal.SIGXCPU or (os.WTERMSIG(status) == signal.SIGKILL and spent_cpu)
-    return "timed_out" if by_cpu else "killed", None
-
-
-def _tree_kb(pid: int, inherited_kb: int) -> int:
-    """Memory of one process beyond what it had at birth; 0 if it has gone."""
-    try:
-        with open(f"/proc/{pid}/status") as file:
-            lines = [line.split() for line in file if line.startswith(("RssAnon", "RssShmem"))]
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return max(0, sum(int(fields[1]) for fields in lines) - inherited_kb)
-
-
-def _cpu_s(pid: int) -> float:
-    """CPU time of one live process and the children it has reaped."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

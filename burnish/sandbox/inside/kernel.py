@@ -5,6 +5,7 @@ thread, and must own the lock when it comes back.
 """
 
 import ctypes
+import functools
 import importlib
 import os
 import platform
@@ -42,6 +43,8 @@ PR_SET_NO_NEW_PRIVS: Final = 38
 PR_CAP_AMBIENT: Final = 47
 PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
 
+CLOCK_MONOTONIC: Final = 1
+NUM_USAGES: Final = 18  # seconds and microseconds of user and of system time, then fourteen more
 CAPABILITY_VERSION_3: Final = 0x2008_0522
 NUM_CAPABILITIES: Final = 64
 
@@ -73,6 +76,58 @@ def call(number: int, what: str, *arguments: int | bytes) -> int:
 
 # What `signal.signal` wraps: it makes enumerations of what comes back, at fifty page faults after a fork.
 set_signal: Final[Callable[[int, object], object]] = importlib.import_module("_signal").signal
+
+
+Ready = Callable[[], int]
+"""A call whose arguments are made: a fork's child that only calls it copies few pages. It answers -1 for an error."""
+
+
+def ready_call(number: int, *arguments: int) -> Ready:
+    """Make ready a system call with these numbers."""
+    return functools.partial(_libc.syscall, *map(ctypes.c_long, (number, *arguments)))
+
+
+def ready_prctl(option: int, *arguments: int) -> Ready:
+    """Make ready a prctl with up to four numbers."""
+    longs = map(ctypes.c_ulong, (*arguments, 0, 0, 0, 0)[:4])
+    return functools.partial(_libc.prctl, ctypes.c_int(option), *longs)
+
+
+class _TimerTimes(ctypes.Structure):
+    """struct itimerspec."""
+
+    _fields_ = [(name, ctypes.c_long) for name in ("every_s", "every_ns", "first_s", "first_ns")]
+
+
+class Timer:
+    """A descriptor that can be read once a time has passed; whoever holds it may start it."""
+
+    def __init__(self, after_ms: int) -> None:
+        self.fd = _checked(int(_libc.timerfd_create(CLOCK_MONOTONIC, os.O_CLOEXEC | os.O_NONBLOCK)), "timerfd_create")
+        self.start = self._ready(_TimerTimes(0, 0, 0, after_ms * 1_000_000))
+        self._stop = self._ready(_TimerTimes(0, 0, 0, 0))
+
+    def stop(self) -> None:
+        """Let no time run, and have none passed."""
+        _checked(self._stop(), "timerfd_settime")
+
+    def _ready(self, times: _TimerTimes) -> Ready:
+        return functools.partial(_libc.timerfd_settime, ctypes.c_int(self.fd), 0, ctypes.byref(times), None)
+
+
+class Ended(ctypes.Structure):
+    """How a child ended and what it used, as the kernel wrote it: `ENDED` reads it."""
+
+    _fields_ = [("status", ctypes.c_int), ("usage", ctypes.c_long * NUM_USAGES)]
+
+    def wait(self, pid: int) -> None:
+        """Wait for that child."""
+        found = _libc.wait4(ctypes.c_int(pid), ctypes.byref(self), 0, ctypes.byref(self, type(self).usage.offset))
+        _checked(int(found), f"wait4({pid})")
+
+    def wipe(self) -> None:
+        """Let nothing of it stay in memory."""
+        ctypes.memset(ctypes.byref(self), 0, ctypes.sizeof(self))
 
 
 def unshare(flags: int) -> None:

@@ -29,7 +29,6 @@ ALL_OF_VERSION_1: Final = (1 << 13) - 1
 TCP_BIND_AND_CONNECT: Final = 0b11
 ABSTRACT_SOCKETS_AND_SIGNALS: Final = 0b11
 NEWEST_KNOWN: Final = 7
-DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
 class _Ruleset(ctypes.Structure):
@@ -61,25 +60,41 @@ def file_rights(version: int) -> int:
     return ALL_OF_VERSION_1 | since_2 | since_3 | since_5
 
 
-def enforce(version: int, writable: Iterable[str]) -> None:
-    """Put the rules on this process and all that it starts; nothing where `version` is 0."""
-    if version == 0:
-        return
+def ruleset(version: int, writable: Iterable[str]) -> int:
+    """Make the rules, as a descriptor, for a kernel of this version, which is not 0."""
     rights = file_rights(version)
     network = TCP_BIND_AND_CONNECT if version >= 4 else 0
     scopes = ABSTRACT_SOCKETS_AND_SIGNALS if version >= 6 else 0
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     wanted = _Ruleset(rights, network, scopes)
-    ruleset = kernel.call(CREATE_RULESET, "landlock_create_ruleset", ctypes.addressof(wanted), size, 0)
+    made = kernel.call(CREATE_RULESET, "landlock_create_ruleset", ctypes.addressof(wanted), size, 0)
     try:
-        _allow(ruleset, "/", READ)
+        _allow(made, "/", READ)
         for folder in writable:
-            _allow(ruleset, folder, rights)
-        for device in DEVICES:
-            _allow(ruleset, device, READ_FILE | WRITE_FILE | (rights & (TRUNCATE | IOCTL_DEV)))
-        kernel.call(RESTRICT_SELF, "landlock_restrict_self", ruleset, 0)
+            _allow(made, folder, rights)
+        _allow(
+            made, "/dev", READ | WRITE_FILE | (rights & (TRUNCATE | IOCTL_DEV))
+        )  # devices alone, on a read-only mount
+    except BaseException:
+        os.close(made)
+        raise
+    return made
+
+
+def ready_to_enforce(ruleset_fd: int) -> kernel.Ready:
+    """Make ready to put the rules on whoever calls, and all that it starts."""
+    return kernel.ready_call(RESTRICT_SELF, ruleset_fd, 0)
+
+
+def enforce(version: int, writable: Iterable[str]) -> None:
+    """Put the rules on this process and all that it starts; nothing where `version` is 0."""
+    if version == 0:
+        return
+    made = ruleset(version, writable)
+    try:
+        kernel.call(RESTRICT_SELF, "landlock_restrict_self", made, 0)
     finally:
-        os.close(ruleset)
+        os.close(made)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

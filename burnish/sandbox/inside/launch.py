@@ -132,6 +132,7 @@ def _become_server(plan: Plan) -> NoReturn:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": ":".join(plan.site_folders),
         "LD_LIBRARY_PATH": plan.library_folder,
+        "LD_BIND_NOW": "1",  # each fork would look up anew what is looked up at first use
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",

@@ -19,32 +19,38 @@ FILE_NAME = "<job>"
 
 def run(source: str, on_memory_error: Callable[[], None]) -> NoReturn:
     """Run `source` to its end and leave the process."""
-    _renew_streams()
+    open_streams()
+    new_main()
+    run_prepared(source, on_memory_error)
+
+
+def run_prepared(source: str, on_memory_error: Callable[[], None]) -> NoReturn:
+    """Run `source` likewise, where the streams have been opened and the module made before."""
     code = _run_main(source, on_memory_error)
     code = _shut_down(code)
     os._exit(code)
 
 
-def _renew_streams() -> None:
+def open_streams() -> None:
+    """Open `sys.stdin` and the others anew, for the kind of files that the descriptors now are."""
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
 
 
-def _new_main(source: str) -> types.ModuleType:
+def new_main() -> None:
+    """Make the module that the program will be."""
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = main
     sys.argv = [""]
-    linecache.cache[FILE_NAME] = (len(source), None, source.splitlines(keepends=True), FILE_NAME)
-    return main
 
 
 def _run_main(source: str, on_memory_error: Callable[[], None]) -> int:
-    main = _new_main(source)
+    linecache.cache[FILE_NAME] = (len(source), None, source.splitlines(keepends=True), FILE_NAME)
     try:
-        exec(compile(source, FILE_NAME, "exec", dont_inherit=True), main.__dict__)
+        exec(compile(source, FILE_NAME, "exec", dont_inherit=True), sys.modules["__main__"].__dict__)
     except SystemExit as error:
         return _exit_code(error)
     except BaseException as error:  # noqa: BLE001 - whatever a program raises ends here, as in python

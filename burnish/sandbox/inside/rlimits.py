@@ -1,11 +1,16 @@
 """Limits of a process, which go down and never up: the host's own may be lower than what is asked for."""
 
 import resource
+import sys
 
 
 def lower(name: int, soft: int, hard: int) -> None:
     """Set a limit as far as the one in force allows it."""
-    most = resource.getrlimit(name)[1]
-    if most != resource.RLIM_INFINITY:
-        soft, hard = min(soft, most), min(hard, most)
-    resource.setrlimit(name, (soft, hard))
+    allowed = most(name)
+    resource.setrlimit(name, (min(soft, allowed), min(hard, allowed)))
+
+
+def most(name: int) -> int:
+    """How high a limit can be set."""
+    allowed = resource.getrlimit(name)[1]
+    return sys.maxsize if allowed == resource.RLIM_INFINITY else allowed

@@ -16,7 +16,7 @@ import ctypes
 import errno
 import platform
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from burnish.sandbox.inside import kernel
@@ -27,9 +27,11 @@ KILL_PROCESS: Final = 0x8000_0000
 
 LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
 JUMP_EQUAL: Final = 0x15
-JUMP_GREATER: Final = 0x25
+JUMP: Final = 0x05
+JUMP_AT_LEAST: Final = 0x35
 JUMP_ANY_BIT: Final = 0x45
 RETURN: Final = 0x06
+MOST_JUMP: Final = 255  # of a conditional one
 
 OFFSET_NUMBER: Final = 0
 OFFSET_ARCHITECTURE: Final = 4
@@ -156,54 +158,83 @@ def _fail(code: int) -> Instruction:
 _ALLOWED: Final = Instruction(RETURN, 0, 0, ALLOW)
 
 
-def _only_if_first_is(number: int, wanted: int, code: int) -> list[Instruction]:
-    """Let the call `number` pass if its first argument is `wanted`."""
-    return [
-        Instruction(JUMP_EQUAL, 0, 4, number),
+class _Span(NamedTuple):
+    """From this number up to the next span's, what a call is answered."""
+
+    first: int
+    verdict: list[Instruction]
+
+
+def _only_if_first_is(wanted: int, code: int) -> list[Instruction]:
+    return [_load(OFFSET_FIRST_ARGUMENT), Instruction(JUMP_EQUAL, 0, 1, wanted), _ALLOWED, _fail(code)]
+
+
+def _verdicts(machine: str) -> dict[int, list[Instruction]]:
+    """What each call gets that is not simply allowed."""
+
+    def of(call: Numbers) -> int | None:
+        return call.x86_64 if machine == "x86_64" else call.aarch64
+
+    found = {of(call): [_fail(errno.EPERM)] for call in BLOCKED.values()}
+    found[of(CLONE3)] = [_fail(errno.ENOSYS)]
+    found[of(SOCKET)] = found[of(SOCKETPAIR)] = _only_if_first_is(socket.AF_UNIX, errno.EAFNOSUPPORT)
+    found[of(PRLIMIT)] = _only_if_first_is(0, errno.EPERM)
+    found[of(CLONE)] = [
         _load(OFFSET_FIRST_ARGUMENT),
-        Instruction(JUMP_EQUAL, 0, 1, wanted),
+        Instruction(JUMP_ANY_BIT, 0, 1, NEW_NAMESPACE_FLAGS),
+        _fail(errno.EPERM),
         _ALLOWED,
-        _fail(code),
+    ]
+    found[of(IOCTL)] = [
+        _load(OFFSET_SECOND_ARGUMENT),
+        Instruction(JUMP_EQUAL, 1, 0, TIOCSTI),
+        Instruction(JUMP_EQUAL, 0, 1, TIOCLINUX),
+        _fail(errno.EPERM),
+        _ALLOWED,
+    ]
+    return {number: verdict for number, verdict in found.items() if number is not None}
+
+
+def _spans(verdicts: dict[int, list[Instruction]]) -> list[_Span]:
+    spans = [_Span(0, [_ALLOWED])]
+    for number in sorted(verdicts):
+        if spans[-1].first == number:
+            spans.pop()
+        spans += [_Span(number, verdicts[number]), _Span(number + 1, [_ALLOWED])]
+    return [
+        *(span for span in spans if span.first <= LAST_KNOWN_CALL),
+        _Span(LAST_KNOWN_CALL + 1, [_fail(errno.ENOSYS)]),
     ]
 
 
-def _instructions(machine: str) -> Iterator[Instruction]:
-    def number(call: Numbers) -> int | None:
-        return call.x86_64 if machine == "x86_64" else call.aarch64
+def _decide(spans: Sequence[_Span]) -> list[Instruction]:
+    """Halve until one is left: the kernel walks this for every number there is, each time that it is installed."""
+    if len(spans) == 1:
+        return spans[0].verdict
+    half = len(spans) // 2
+    below, above = _decide(spans[:half]), _decide(spans[half:])
+    if len(below) <= MOST_JUMP:
+        return [Instruction(JUMP_AT_LEAST, len(below), 0, spans[half].first), *below, *above]
+    return [Instruction(JUMP_AT_LEAST, 0, 1, spans[half].first), Instruction(JUMP, 0, 0, len(below)), *below, *above]
 
+
+def _instructions(machine: str) -> Iterator[Instruction]:
     yield _load(OFFSET_ARCHITECTURE)
     yield Instruction(JUMP_EQUAL, 1, 0, ARCHITECTURES[machine])
     yield Instruction(RETURN, 0, 0, KILL_PROCESS)
     yield _load(OFFSET_NUMBER)
-    yield Instruction(JUMP_GREATER, 0, 1, LAST_KNOWN_CALL)
-    yield _fail(errno.ENOSYS)
-    for call in BLOCKED.values():
-        blocked = number(call)
-        if blocked is not None:
-            yield Instruction(JUMP_EQUAL, 0, 1, blocked)
-            yield _fail(errno.EPERM)
-    yield Instruction(JUMP_EQUAL, 0, 1, number(CLONE3) or 0)
-    yield _fail(errno.ENOSYS)
-    yield from _only_if_first_is(number(SOCKET) or 0, socket.AF_UNIX, errno.EAFNOSUPPORT)
-    yield from _only_if_first_is(number(SOCKETPAIR) or 0, socket.AF_UNIX, errno.EAFNOSUPPORT)
-    yield from _only_if_first_is(number(PRLIMIT) or 0, 0, errno.EPERM)
-    yield Instruction(JUMP_EQUAL, 0, 4, number(CLONE) or 0)
-    yield _load(OFFSET_FIRST_ARGUMENT)
-    yield Instruction(JUMP_ANY_BIT, 0, 1, NEW_NAMESPACE_FLAGS)
-    yield _fail(errno.EPERM)
-    yield _ALLOWED
-    yield Instruction(JUMP_EQUAL, 0, 4, number(IOCTL) or 0)
-    yield _load(OFFSET_SECOND_ARGUMENT)
-    yield Instruction(JUMP_EQUAL, 1, 0, TIOCSTI)
-    yield Instruction(JUMP_EQUAL, 0, 1, TIOCLINUX)
-    yield _fail(errno.EPERM)
-    yield _ALLOWED
+    yield from _decide(_spans(_verdicts(machine)))
 
 
 def build() -> Program:
     """Build the filter once; installing it is then one system call."""
     instructions = list(_instructions(platform.machine()))
     return Program(len(instructions), (Instruction * len(instructions))(*instructions))
+
+
+def ready_to_install(program: Program) -> kernel.Ready:
+    """Make ready to put the filter on whoever calls, and all that it starts; there is no way back."""
+    return kernel.ready_prctl(kernel.PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
 
 
 def install(program: Program) -> None:

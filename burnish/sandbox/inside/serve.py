@@ -12,6 +12,7 @@ import contextlib
 import gc
 import importlib
 import os
+import resource
 import signal
 import site
 import socket
@@ -20,13 +21,20 @@ import types
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from burnish.sandbox.inside import cell, kernel, landlock, pages, seccomp
+from burnish.sandbox.inside import cell, entry, kernel, landlock, pages, program, rlimits, seccomp
 
 READY: Final = b"ready"
 OPEN_SLOT: Final = b"slot"
 NICENESS: Final = 5
+NUM_WARM_RUNS: Final = 20
+FIXED_LIMITS: Final = (
+    (resource.RLIMIT_CORE, 0),
+    (resource.RLIMIT_NOFILE, entry.MAX_DESCRIPTORS),
+    (resource.RLIMIT_MEMLOCK, 0),
+    (resource.RLIMIT_MSGQUEUE, 0),
+    (resource.RLIMIT_SIGPENDING, 256),
+)
 _hidden: list[types.ModuleType] = []
-_held_mounts: list[int] = []
 
 
 def main(control_fd: int, mode: str, site_folders: Sequence[str], preload: Sequence[str]) -> NoReturn:
@@ -40,7 +48,16 @@ def main(control_fd: int, mode: str, site_folders: Sequence[str], preload: Seque
     sys.dont_write_bytecode = True
     for name in [name for name in sys.modules if name == "burnish" or name.startswith("burnish.")]:
         _hidden.append(sys.modules.pop(name))  # from jobs; ours stay alive here
-    walls = cell.Walls(seccomp.build(), landlock.abi(), mode == "user")
+    proc_fd = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    walls = cell.Walls(seccomp.build(), landlock.abi(), mode == "user", proc_fd)
+    if mode != "user":
+        os.setgroups([])
+    os.umask(0o022)
+    os.environ.pop("LD_BIND_NOW")
+    os.environ["BURNISH_ANSWER_FD"] = str(entry.ANSWER_FD)
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    _open_streams()
+    _warm_up()
     kernel.keep_capabilities(lambda capability: False)  # of what an exec could bring back; what is held stays
     give_way()
     gc.collect()
@@ -64,15 +81,33 @@ def give_way() -> None:
         autogroup.write(b"%d" % niceness)
 
 
+def _open_streams() -> None:
+    """Open the streams of all jobs here, while their descriptors are of the kind that a job's will be."""
+    kept = os.dup(1), os.dup(2)
+    ends = os.pipe()
+    os.dup2(ends[1], 1)
+    os.dup2(ends[1], 2)
+    program.open_streams()
+    os.dup2(kept[0], 1)
+    os.dup2(kept[1], 2)
+    for fd in (*kept, *ends):
+        os.close(fd)
+
+
+def _warm_up() -> None:
+    """Let the interpreter make here what it makes at first use, in pages that a job's process then need not copy."""
+    program.new_main()
+    for _ in range(NUM_WARM_RUNS):
+        exec(compile("0", program.FILE_NAME, "exec", dont_inherit=True), {})
+
+
 def _serve(control: socket.socket, walls: cell.Walls) -> NoReturn:
+    """Fork slots."""
     while True:
         message, fds, _, _ = socket.recv_fds(control, 1 << 16, 1)
         if not message:
             os._exit(0)
-        if message == OPEN_SLOT:
-            _open_slot(control, fds[0], walls)
-        else:
-            _open_cell(control, message, fds[0], walls)
+        _open_slot(control, fds[0], walls)
 
 
 def _open_slot(control: socket.socket, slot_fd: int, walls: cell.Walls) -> None:
@@ -81,36 +116,26 @@ def _open_slot(control: socket.socket, slot_fd: int, walls: cell.Walls) -> None:
         control.close()
         os.setsid()
         give_way()
-        _serve(socket.socket(fileno=slot_fd), walls)
-    _hand_out(slot_fd, forked)
-
-
-def _open_cell(control: socket.socket, message: bytes, link_fd: int, walls: cell.Walls) -> None:
-    own_user = kernel.CLONE_NEWUSER if walls.has_user_namespace else 0
-    # The cell runs no code of others, so Python's own after-fork work waits for its program's fork.
-    forked = kernel.clone(kernel.NEW_PLACE | own_user, signal.SIGCHLD, has_hooks=False)
-    if forked.pid == 0:
-        os.close(control.fileno())
-        for fd in _held_mounts:
-            os.close(fd)
-        cell.live(cell.Order(*cell.ORDER.unpack(message)), link_fd, walls)
-    _hand_out(link_fd, forked)
-    _keep_mounts(forked.pid)
-
-
-def _keep_mounts(pid: int) -> None:
-    """Hold the newest cell's mounts until the next one is made: taking them down is no part of a job's end."""
-    with contextlib.suppress(OSError):
-        _held_mounts.append(os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
-    while len(_held_mounts) > 1:
-        os.close(_held_mounts.pop(0))
-
-
-def _hand_out(fd: int, forked: kernel.Forked) -> None:
-    """Give the outside the handle of what was forked, and keep nothing."""
-    with socket.socket(fileno=fd) as link:
+        _serve_jobs(socket.socket(fileno=slot_fd), walls)
+    with socket.socket(fileno=slot_fd) as link:
         try:
-            socket.send_fds(link, [b"P"], [forked.pidfd])
+            socket.send_fds(link, [cell.HANDLE], [forked.pidfd])
         except OSError:
             os.kill(forked.pid, signal.SIGKILL)  # the outside gave it up
     os.close(forked.pidfd)
+
+
+def _serve_jobs(control: socket.socket, walls: cell.Walls) -> NoReturn:
+    """Be a slot: one job after another, in one cell, which is made once this process is in its control group."""
+    kernel.set_signal(signal.SIGCHLD, int(signal.SIG_DFL))
+    kernel.set_signal(signal.SIGINT, signal.default_int_handler)
+    for name, value in FIXED_LIMITS:
+        rlimits.lower(name, value, value)
+    place = None
+    while True:
+        message, fds, _, _ = socket.recv_fds(control, 1 << 16, 1)
+        if not message:
+            os._exit(0)
+        place = place or cell.Cell(walls)
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=fds[0])
+        place.run(entry.Order(*cell.ORDER.unpack(message)), link)
