@@ -255,6 +255,25 @@ def tasks_check(
     raise typer.Exit(check_domain(domain, n, seed, options or [], isolation, as_json=as_json))
 
 
+@tasks_app.command(name="build")
+@polite
+def tasks_build(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="ladder: small generated tasks; packages: real code.")],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist.")],
+    num: Annotated[int, typer.Option("--n", min=1, help="How many tasks.")] = 2000,
+    seed: Seed = 0,
+    only: Annotated[list[str] | None, typer.Option(help="Only this family or package. Repeatable.")] = None,
+    work: Annotated[Path | None, typer.Option(help="Keeps what was tried, to go on from; OUT.work without it.")] = None,
+    index: Annotated[str, typer.Option(help="The package index that sdists come from.")] = "https://pypi.org/simple",
+    isolation: IsolationOption = "namespaces",
+    workers: Annotated[int, typer.Option(min=1, help="How many faults are tried at once.")] = 2,
+) -> None:
+    """Build terminal tasks into a folder that the domain terminal:FOLDER opens."""
+    from burnish.commands.tasks_build import build_command
+
+    build_command(kind, out, num, seed, only or [], work, index, isolation, workers)
+
+
 @suites_app.command(name="list")
 @polite
 def suites_list() -> None:

@@ -1,0 +1,54 @@
+"""What the agent is told of a fault, at three levels: what a test prints, what should hold, or that something is wrong.
+
+Decisions: nothing is written by a model. The words come from what a failing test prints; frames in the package's own
+files are left out, since the last of them is often the fault itself, and so is whatever line of the faulty code is
+quoted. A vague symptom names the package and how many tests fail, and neither test nor function.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, Literal
+
+Form = Literal["traceback", "behaviour", "vague"]
+FORMS: Final[tuple[Form, ...]] = ("traceback", "behaviour", "vague")
+MOST_LINES: Final = 24
+FRAME: Final = re.compile(r"^(?P<file>[^\s:]+\.py):\d+: ")
+ERROR: Final = re.compile(r"^E(   ?|$)")
+
+
+def forms(said: Mapping[str, str], secret: Collection[str]) -> tuple[Form, ...]:
+    """The levels that there are words for: without a report that tells something, only the vague one."""
+    return FORMS if any(_of_tests(text, secret) for text in said.values()) else ("vague",)
+
+
+def issue(form: Form, package: str, said: Mapping[str, str], num: int, secret: Collection[str], command: str) -> str:
+    """Write the issue: `said` is what tests print, `num` how many fail, `secret` are lines that must not be told."""
+    end = f"Fix the code of {package}, not the tests. `{command}` runs them."
+    if form == "vague":
+        count = "One check that passed before fails" if num == 1 else f"{num} checks that passed before fail"
+        return f"Since the last change {package} does not work as it should: {count}. {end}"
+    name, text = next((name, text) for name, report in said.items() if (text := _of_tests(report, secret)))
+    if form == "traceback":
+        return f"{name} fails:\n\n```\n" + "\n".join(text[:MOST_LINES]) + f"\n```\n\n{end}"
+    code, errors = _expectation(text)
+    return f"With {package}, this should work:\n\n```python\n{code}\n```\n\nbut I get:\n\n```\n{errors}\n```\n\n{end}"
+
+
+def _of_tests(said: str, secret: Collection[str]) -> list[str]:
+    """The lines of a report that are of the tests themselves, and its error; none that is secret."""
+    kept: list[str] = []
+    is_own = True
+    for line in said.splitlines():
+        frame = FRAME.match(line)
+        if frame:
+            is_own = frame["file"].startswith("tests/")
+        if (is_own or ERROR.match(line)) and not any(each in line for each in secret):
+            kept.append(line.rstrip())
+    return kept if any(ERROR.match(line) for line in kept) else []
+
+
+def _expectation(text: Sequence[str]) -> tuple[str, str]:
+    """The code of the tests that did not hold, and what came instead."""
+    errors = [ERROR.sub("", line) for line in text if ERROR.match(line)]
+    code = [line.strip() for line in text if not ERROR.match(line) and not FRAME.match(line) and line.strip()]
+    return "\n".join(code[-4:]), "\n".join(filter(None, errors[:8]))

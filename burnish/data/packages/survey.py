@@ -1,0 +1,179 @@
+"""A package's suite as it is: which tests pass every time, and which of them run each line.
+
+Decisions: a baseline is the gate. The suite runs once with pytest under coverage, one context a test
+(https://coverage.readthedocs.io, measurement contexts), and once with the runner that verdicts use; only tests that
+pass in both count, so that what depends on order, locale or another runner is left out. A package of which fewer than
+half of the tests pass, or fewer than 20, is refused. So is one of which this host has a copy that an agent could read.
+Of the tests that run a line, at most `MOST_TESTS` are kept, drawn by the line's number, and how many there are.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from pydantic import ValidationError
+
+from burnish.core.config import Strict
+from burnish.core.errors import ConfigError, SandboxError
+from burnish.core.types import Json
+from burnish.data.packages.catalogue import TESTS, Tree
+from burnish.sandbox import Backend, Box, Job, ResourceLimits
+from burnish.sandbox.place import Command, PlaceSpec
+
+PROGRAM: Final = Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
+LIMITS: Final = ResourceLimits(
+    wall_s=900.0, cpu_s=600.0, memory_mb=2048, disk_mb=128, num_files=8192, num_processes=64, output_bytes=64 << 20
+)
+MOST_TESTS: Final = 120
+FEWEST_TESTS: Final = 20
+FEWEST_SHARE: Final = 0.5
+
+
+class RunTests(Protocol):
+    """Runs tests of a package as a verdict would, on a tree of its files."""
+
+    async def __call__(
+        self, files: Mapping[str, bytes], ids: Sequence[str], wall_s: float
+    ) -> Mapping[str, bool] | None:
+        """Which of the tests passed; None if that cannot be said (they hang, or use too much)."""
+        ...
+
+
+class Line(Strict):
+    """The tests that run a line: how many, and the numbers of some."""
+
+    file: str
+    line: int
+    num: int
+    tests: list[int]
+
+
+class Survey(Strict):
+    """What a suite is: its stable tests, and what they run."""
+
+    ids: list[str]
+    num_unstable: int
+    lines: list[Line]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Look up the tests that run a line."""
+
+    num_tests: int
+    lines: Mapping[tuple[str, int], tuple[int, tuple[str, ...]]]
+
+    def of(self, file: str, line: int) -> tuple[int, tuple[str, ...]]:
+        """How many stable tests run it, and some of them."""
+        return self.lines.get((file, line), (0, ()))
+
+
+def coverage(survey: Survey) -> Coverage:
+    """Make a survey's lines quick to look up."""
+    found = {
+        (each.file, each.line): (each.num, tuple(survey.ids[number] for number in each.tests)) for each in survey.lines
+    }
+    return Coverage(num_tests=len(survey.ids), lines=found)
+
+
+async def survey(tree: Tree, box: Backend, run_tests: RunTests, kept: Path) -> Survey:
+    """Survey a package, or read what an earlier survey of the same sdist found."""
+    if kept.is_file():
+        try:
+            return Survey.model_validate_json(kept.read_bytes())
+        except ValidationError:
+            kept.unlink()
+    await _check_no_copy(tree, box)
+    answer = await inside(tree, box, tree.files, ids=(), paths=(TESTS,))
+    outcomes = _mapping(answer["outcomes"])
+    passed = [name for name, outcome in outcomes.items() if outcome == "passed"]
+    again = await run_tests(tree.files, passed, LIMITS.wall_s) or {}
+    stable = [name for name in passed if again.get(name)]
+    if len(stable) < max(FEWEST_TESTS, FEWEST_SHARE * len(outcomes)):
+        raise ConfigError(
+            f"package {tree.package.name!r}: {len(stable)} of {len(outcomes)} tests pass twice on the unchanged code; "
+            f"expected at least {FEWEST_TESTS} and half: leave it out of the catalogue"
+        )
+    lines = _lines(answer["lines"], list(outcomes), stable)
+    found = Survey(ids=stable, num_unstable=len(outcomes) - len(stable), lines=lines)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(found.model_dump_json(), encoding="utf-8")
+    return found
+
+
+async def inside(
+    tree: Tree,
+    box: Box,
+    files: Mapping[str, bytes],
+    *,
+    ids: Sequence[str],
+    paths: Sequence[str],
+    limits: ResourceLimits = LIMITS,
+) -> Mapping[str, Json]:
+    """Run the program of `inside.py` on a tree; `SandboxError` if it gives no answer."""
+    order = {"modules": tree.package.modules, "paths": list(paths), "ids": list(ids), "most": MOST_TESTS}
+    job = Job(source=PROGRAM, files=files, stdin=json.dumps(order).encode(), preload=("pytest",), limits=limits)
+    outcome = await box.run(job)
+    try:
+        return _mapping(json.loads(outcome.answer))
+    except ValueError:
+        last = outcome.stderr[-600:].decode(errors="replace")
+        raise SandboxError(
+            f"package {tree.package.name!r}: its suite gave no answer ({outcome.ending}, {outcome.exit_code}): {last}"
+        ) from None
+
+
+LOOK: Final = """
+import importlib.util, json, os, sys
+order = json.load(sys.stdin)
+sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
+found = [name for name in order["modules"] if importlib.util.find_spec(name)]
+tails = set(order["tails"])
+for root in ("/usr", "/python", "/site", "/opt"):
+    for folder, _, names in os.walk(root):
+        found += [os.path.join(folder, name) for name in names if os.path.basename(folder) + "/" + name in tails]
+print(json.dumps(found[:9]))
+"""
+
+
+async def _check_no_copy(tree: Tree, box: Backend) -> None:
+    """Refuse a package of which a place sees a copy, by module name or by file: it would be the answer."""
+    own = [name.split("/") for name in tree.sources if not name.endswith("__init__.py") and name.count("/")]
+    order = json.dumps({"modules": tree.package.modules, "tails": ["/".join(parts[-2:]) for parts in own]})
+    place = await box.start(PlaceSpec())
+    try:
+        done = await place.run(Command(argv=("python3", "-c", LOOK), stdin=order.encode(), wall_s=300.0))
+    finally:
+        await place.stop()
+    if done.exit_code != 0:
+        last = done.stderr[-400:].decode(errors="replace")
+        raise SandboxError(f"package {tree.package.name!r}: the look for copies of it failed: {last}")
+    if found := json.loads(done.stdout):
+        raise ConfigError(
+            f"package {tree.package.name!r}: a place sees a copy of it, {found[0]!r}, which would be the answer to all "
+            "its tasks; build where it is not installed, or leave it out with --only"
+        )
+
+
+def _lines(rows: Json, ids: Sequence[str], stable: Sequence[str]) -> list[Line]:
+    numbers = {name: number for number, name in enumerate(stable)}
+    found: list[Line] = []
+    assert isinstance(rows, list)
+    for row in rows:
+        match row:
+            case [str(file), int(line), int(num), list(tests)]:
+                kept = [numbers[ids[test]] for test in tests if isinstance(test, int) and ids[test] in numbers]
+                if kept:
+                    most = max(len(kept), num * len(kept) // len(tests))
+                    found.append(Line(file=file, line=line, num=most, tests=kept))
+            case _:
+                raise AssertionError(f"a line of another form: {row!r}")
+    return found
+
+
+def _mapping(value: Json) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise ValueError("no mapping")
+    return value
