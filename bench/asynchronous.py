@@ -31,8 +31,8 @@ from burnish.rollout.judge import Judge
 from burnish.rollout.stream_log import Began, Judged, Key, sampled, to_json
 from burnish.stages import rl, sft
 from burnish.stages.rl_config import Config
+from burnish.stages.rl_plan import make_plan
 from burnish.stages.rl_stream import asynchronous_steps
-from burnish.stages.rl_update import make_plan
 from burnish.stages.session import Session, open_session
 
 NUM_LAST = 3

@@ -176,6 +176,9 @@ class TaskEntry(Strict):
     silent: Silent | None = None
     """Stage `rl`: when they count less, because their rewards do not differ."""
     options: dict[str, JsonValue] = {}
+    """The domain's own; it checks them itself when it is opened."""
+    rl: dict[str, JsonValue] = {}
+    """What stage `rl` does otherwise for these tasks (docs/mixing_domains.md); the stage checks it."""
 
     @property
     def report_name(self) -> str:

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, Self, get_args
+from typing import Any, Final, Literal, Self, get_args
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 Role = Literal["system", "user", "assistant", "tool"]
@@ -20,6 +20,8 @@ Isolation = str
 """The name of a backend of the sandbox: a file of `burnish/sandbox/backends`, or a dotted module from outside."""
 
 SPLITS: tuple[Split, ...] = get_args(Split)
+POINTS: Final = "points"
+"""The part of a verdict that keeps what a scorer gave on a scale of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +79,8 @@ class Task:
 class Verdict:
     """What a verifier found. Only `scored` trains; nothing else ever becomes a silent 0.
 
-    Build one with `scored`, `unscorable`, `timed_out` or `infrastructure_error`. `from_cache` says how it was
-    come by, not what it is: parts and evidence are then those of the first reply that had the same answer.
+    Build one with `scored`, `of_points`, `unscorable`, `timed_out` or `infrastructure_error`. `from_cache` says how it
+    was come by, not what it is: parts and evidence are then those of the first reply that had the same answer.
     """
 
     kind: VerdictKind
@@ -97,6 +99,16 @@ class Verdict:
     def scored(cls, score: float, parts: Mapping[str, float] | None = None, evidence: str = "") -> Self:
         """The reply is worth `score` in [0, 1]; `parts` says how it came about."""
         return cls(kind="scored", score=float(score), parts=dict(parts or {}), evidence=evidence)
+
+    @classmethod
+    def of_points(
+        cls, points: float, *, lowest: float = 0.0, highest: float, parts: Mapping[str, float] | None = None,
+        evidence: str = "",
+    ) -> Self:  # fmt: skip
+        """The reply got `points` on a scale; the score is their place on it, and the part `points` keeps the number."""
+        if not (math.isfinite(points) and lowest <= points <= highest and lowest < highest):
+            raise ValueError(f"points lie in [{lowest:g}, {highest:g}]; got {points!r}")
+        return cls.scored((points - lowest) / (highest - lowest), {**(parts or {}), POINTS: float(points)}, evidence)
 
     @classmethod
     def unscorable(cls, reason: str) -> Self:

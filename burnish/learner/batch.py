@@ -18,7 +18,8 @@ class Batch(NamedTuple):
     `advantages` has an entry a row, one a trained token; None is what each row says itself.
     `old_logprobs` has an entry a row: the proximal policy's, one a trained token; None means that the policy that is
     being differentiated is the proximal policy (the first update on fresh samples). `ref_top` has an entry a row: the
-    reference's likeliest tokens at each trained place, which the policy is asked for too.
+    reference's likeliest tokens at each trained place, which the policy is asked for too. `share` is what the batch
+    counts in an update of several (of algorithms that weigh tokens or score them in other ways); theirs come to 1.
     """
 
     rows: Sequence[Row]
@@ -29,6 +30,7 @@ class Batch(NamedTuple):
     ref_logprobs: Sequence[Tensor] | None = None
     advantages: Sequence[Tensor] | None = None
     ref_top: Sequence[TopTokens] | None = None
+    share: float = 1.0
 
     @property
     def num_together(self) -> int:
@@ -38,7 +40,8 @@ class Batch(NamedTuple):
     @property
     def global_weight(self) -> float:
         """What the sum of the losses is divided by; the shares of several ranks add up."""
-        return sum(aggregation.sequence_weight(self.aggregate, row.num_trained, self.max_length) for row in self.rows)
+        weights = (aggregation.sequence_weight(self.aggregate, row.num_trained, self.max_length) for row in self.rows)
+        return sum(weights) / self.share
 
 
 def streams(batch: Batch, piece: Pack, stats: TokenStats) -> Streams:

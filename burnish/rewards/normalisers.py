@@ -15,10 +15,15 @@ Not covered: rewards that are no finite numbers; a verdict has none.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from burnish.core.config import Strict
 
+Kind = Literal["none", "group", "running", "rank", "component"]
+WITHIN_GROUP: Final[tuple[Kind, ...]] = ("group", "rank", "component")
+"""Those that compare the replies to a prompt, so that one reply alone comes to 0."""
+RUNNING_CLIP: Final = 5.0
+"""Where the recipe clips nothing: the first success after a hundred failures is 10 standard deviations away."""
 HALF_LIFE: Final = 2000
 """After so many newer rewards an old one counts half."""
 ROUNDING: Final = 1e-9
@@ -69,8 +74,12 @@ class Running:
     def __call__(self, rewards_N: Sequence[float]) -> list[float]:
         """Count a batch, then normalise it."""
         self._count(rewards_N)
-        std = math.sqrt(self.state.squares / self.state.weight) if self.state.weight else 0.0
-        return _scaled(rewards_N, self.state.mean, std)
+        return _scaled(rewards_N, self.state.mean, self.std)
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of all that was counted; 0 before anything was."""
+        return math.sqrt(self.state.squares / self.state.weight) if self.state.weight else 0.0
 
     def _count(self, rewards_N: Sequence[float]) -> None:
         """Merge by Chan, Golub and LeVeque (1979), eq. 2.1: exact where sums of squares would cancel."""

@@ -1,7 +1,7 @@
 """Collect the groups of one training step, with refill, and account for each in the ledger."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from burnish.core.errors import ConfigError
@@ -26,11 +26,19 @@ class StepRollouts(NamedTuple):
         return [member for group in [*self.kept, *self.dropped] for member in group.members]
 
 
+class Sampling(NamedTuple):
+    """How a prompt is sampled."""
+
+    group_size: int
+    params: SamplingParams
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collector:
     """Collects for one stage. Which draws a step makes depends on the ledger and on rewards alone.
 
-    `is_wanted` says which groups train; without it those whose members scored differently.
+    `own` says how tasks reported under a name are sampled, where not by `group_size` and `params`. `is_wanted` says
+    which groups train; without it those whose members scored differently.
     """
 
     means: Means
@@ -40,6 +48,7 @@ class Collector:
     seed: int
     group_size: int
     params: SamplingParams
+    own: Mapping[str, Sampling] = field(default_factory=dict[str, Sampling])
     is_wanted: Callable[[Group], bool] = lambda group: group.has_signal
 
     def __post_init__(self) -> None:
@@ -67,7 +76,7 @@ class Collector:
         for attempt in attempts:
             self.ledger.issue(self.stage, step, attempt.group_id, attempt.draw.task.id, attempt.draw.task.prompt_hash)
         kept = {a.group_id: {member.member: member for member in self.ledger.rollouts(a.group_id)} for a in attempts}
-        if any(len(members) < self.group_size for members in kept.values()):
+        if any(len(kept[attempt.group_id]) < attempt.num_samples for attempt in attempts):
             for attempt, trajectory in make_attempts(self.means, attempts, lambda group, member: member in kept[group]):
                 self.ledger.record(trajectory)
                 kept[attempt.group_id][trajectory.member] = trajectory
@@ -75,14 +84,11 @@ class Collector:
 
     def _attempt(self, draw: Draw) -> Attempt:
         group_id = f"{self.stage}/{draw.number:07d}"
+        group_size, params = self.own.get(draw.source.entry.report_name, Sampling(self.group_size, self.params))
         return Attempt(
-            group_id=group_id,
-            draw=draw,
-            seed=derive(self.seed, group_id),
-            num_samples=self.group_size,
-            params=self.params,
+            group_id=group_id, draw=draw, seed=derive(self.seed, group_id), num_samples=group_size, params=params
         )
 
     def _group(self, attempt: Attempt, members: dict[int, Trajectory]) -> Group:
-        in_order = tuple(members[number] for number in range(self.group_size))
+        in_order = tuple(members[number] for number in range(attempt.num_samples))
         return Group(attempt.group_id, attempt.draw.source.entry.report_name, in_order)

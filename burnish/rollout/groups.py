@@ -10,8 +10,8 @@ from burnish.core.types import Trajectory
 from burnish.learner.packing import Row
 
 Advantages = Callable[[Tensor], Tensor]
-Change = Callable[[Trajectory], float]
-"""What to add to a member's score before it is compared."""
+Reward = Callable[[Trajectory], float]
+"""What a scored member is worth when it is compared."""
 
 
 class Group(NamedTuple):
@@ -29,7 +29,7 @@ class Group(NamedTuple):
     @property
     def rewards(self) -> list[float]:
         """The scores of the scored members."""
-        return [m.verdict.score for m in self.scored if m.verdict is not None and m.verdict.score is not None]
+        return [score_of(member) for member in self.scored]
 
     @property
     def has_signal(self) -> bool:
@@ -37,13 +37,17 @@ class Group(NamedTuple):
         return len(set(self.rewards)) > 1
 
 
-def credit(groups: Sequence[Group], advantages: Advantages, change: Change = lambda member: 0.0) -> list[Row]:
+def score_of(member: Trajectory) -> float:
+    """The score of a scored member."""
+    assert member.verdict is not None and member.verdict.score is not None
+    return member.verdict.score
+
+
+def credit(groups: Sequence[Group], advantages: Advantages, reward: Reward = score_of) -> list[Row]:
     """One row a scored member, in order; siblings stay neighbours, so that they share their prompt."""
     rows: list[Row] = []
     for group in groups:
-        changes = [change(member) for member in group.scored]
-        rewards = [reward + added for reward, added in zip(group.rewards, changes, strict=True)]
-        advantages_G = advantages(torch.tensor(rewards)).tolist()
+        advantages_G = advantages(torch.tensor([reward(member) for member in group.scored])).tolist()
         rows += [
             Row(token_ids=m.token_ids, was_sampled=m.was_sampled, advantage=advantage, rollout_logprobs=m.logprobs)
             for m, advantage in zip(group.scored, advantages_G, strict=True)

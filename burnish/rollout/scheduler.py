@@ -208,13 +208,14 @@ class Scheduler:
         account = self._account(prompt.domain)
         account.reserve(*self._intake.need(prompt))
         account.num_unresolved += 1
+        num_started = self.config.grouping(prompt.domain).num_started
         group = Group(
             prompt=prompt,
             number=self._num_admitted,
             level=level,
-            members=[Member(since_s=now_s, attempt=attempt) for _ in range(self.config.num_started)],
+            members=[Member(since_s=now_s, attempt=attempt) for _ in range(num_started)],
             predicted_tokens=self._intake.predicted(prompt),
-            num_open=self.config.num_started,
+            num_open=num_started,
             num_restarts=num_restarts,
         )
         self._num_admitted += 1
@@ -363,9 +364,10 @@ class Scheduler:
 
     def _resolve(self, group: Group, now_s: float) -> None:
         """Find out whether a group is complete, and whether it can train."""
-        if group.num_scored + group.num_open < self.config.num_needed:
+        rules = self.config.grouping(group.prompt.domain)
+        if group.num_scored + group.num_open < rules.num_needed:
             self._end(group, "failed", now_s)
-        elif group.num_scored >= self.config.group_size or not group.num_open:
+        elif group.num_scored >= rules.group_size or not group.num_open:
             self._cut_open(group, now_s)
             self._complete(group, now_s)
 
@@ -373,7 +375,7 @@ class Scheduler:
         account = self._account(group.prompt.domain)
         scores = [member.score for member in group.members if member.phase == "scored" and member.score is not None]
         self._learn(account, group, scores)
-        if self.config.needs_signal and len(set(scores)) < 2:
+        if self.config.grouping(group.prompt.domain).needs_signal and len(set(scores)) < 2:
             account.num_without_signal += 1
             account.num_barren += 1
             if account.num_barren == self.config.barren_after:
@@ -404,7 +406,11 @@ class Scheduler:
             version = max((member.newest for member in scored if member.newest is not None), default=self._version)
         else:
             version = min((member.oldest for member in scored if member.oldest is not None), default=self._version)
-        return version + self.config.max_staleness < self._version
+        return version + self._bound(group) < self._version
+
+    def _bound(self, group: Group) -> int:
+        """How many versions its tokens may lag."""
+        return self.config.grouping(group.prompt.domain).max_staleness
 
     def _cut_open(self, group: Group, now_s: float) -> None:
         for index, member in enumerate(group.members):
@@ -444,7 +450,7 @@ class Scheduler:
             group = self._groups.get(heapq.heappop(self._deadlines)[1])
             if group is None or group.is_ready or group.prompt.deadline_s is None or group.prompt.deadline_s > now_s:
                 continue
-            if group.num_scored < self.config.num_needed:
+            if group.num_scored < self.config.grouping(group.prompt.domain).num_needed:
                 self._end(group, "deadline", now_s)
             else:
                 self._cut_open(group, now_s)
@@ -492,7 +498,7 @@ class Scheduler:
         if self.config.overdue == "mask" and self._is_held():
             self._pause_all()
         for group in self._batches.groups():
-            if group.version is None or group.version + self.config.max_staleness >= self._version:
+            if group.version is None or group.version + self._bound(group) >= self._version:
                 continue
             if group.is_ready and not self._is_stale(group):
                 continue

@@ -114,7 +114,8 @@ class BatchQueue:
         return self._config.batch_order == "admission" or self.rest_is_in_time(version)
 
     def _is_due(self, group: Group, version: int) -> bool:
-        return group.version is not None and group.version + self._config.max_staleness <= version
+        bound = self._config.grouping(group.prompt.domain).max_staleness
+        return group.version is not None and group.version + bound <= version
 
     def rest_is_in_time(self, version: int) -> bool:
         """Whether what batch `version` leaves over can still train in time, where that is waited for."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,27 @@ class DomainRules(Strict):
     """Seconds of verification over the whole stage."""
     level: int | None = Field(default=None, ge=0)
     """The level of its prompts; None is by predicted cost."""
+
+
+class GroupRules(Strict):
+    """What the groups of one domain are, where they are not as all others. None is as all others."""
+
+    group_size: int | None = Field(default=None, ge=1)
+    max_staleness: int | None = Field(default=None, ge=0)
+    """At most that of all; a group that is older ends as `stale`."""
+    needs_signal: bool | None = None
+
+
+class Grouping(NamedTuple):
+    """The rules for the groups of a domain, resolved."""
+
+    group_size: int
+    num_started: int
+    """Members that a group begins with."""
+    num_needed: int
+    """Scored members without which a group cannot train."""
+    max_staleness: int
+    needs_signal: bool
 
 
 class ConcurrencyRules(Strict):
@@ -92,16 +113,21 @@ class SchedulerConfig(Strict):
     """How long a prompt lets those of the level before it pass."""
     concurrency: ConcurrencyRules = ConcurrencyRules()
     domains: dict[str, DomainRules] = {}
+    groups: dict[str, GroupRules] = {}
+    """By domain; in stage `rl` they follow from `[tasks.rl]`."""
 
-    @property
-    def num_started(self) -> int:
-        """Members that a group begins with."""
-        return self.group_size + self.extra_members
-
-    @property
-    def num_needed(self) -> int:
-        """Scored members without which a group cannot train."""
-        return self.min_members or min(self.group_size, 2 if self.needs_signal else 1)
+    def grouping(self, domain: str) -> Grouping:
+        """What the groups of a domain are."""
+        own = self.groups.get(domain, _AS_ALL)
+        needs_signal = self.needs_signal if own.needs_signal is None else own.needs_signal
+        size = own.group_size or self.group_size
+        return Grouping(
+            group_size=size,
+            num_started=size + self.extra_members,
+            num_needed=self.min_members or min(size, 2 if needs_signal else 1),
+            max_staleness=self.max_staleness if own.max_staleness is None else own.max_staleness,
+            needs_signal=needs_signal,
+        )
 
     @model_validator(mode="after")
     def _options_fit(self) -> Self:
@@ -111,14 +137,8 @@ class SchedulerConfig(Strict):
         return self
 
     def _faults(self) -> Iterator[tuple[bool, str]]:
-        yield (
-            self.min_members is not None and self.min_members > self.group_size,
-            f"min_members ({self.min_members}) is above group_size ({self.group_size}); lower it",
-        )
-        yield (
-            self.needs_signal and self.num_needed < 2,
-            "one member has nothing to be compared with; set group_size and min_members to 2, or needs_signal = false",
-        )
+        for domain in ("", *self.groups):
+            yield from self._faults_of_groups(self.grouping(domain), f"groups of {domain!r}: " if domain else "")
         yield (
             any(low >= high for low, high in pairwise(self.level_bounds_s)),
             f"level_bounds_s must rise; got {self.level_bounds_s}",
@@ -137,3 +157,21 @@ class SchedulerConfig(Strict):
             "batch_order 'ready' lets later groups pass, so that an early one could grow too old; "
             "choose batch_order 'due', or another overdue",
         )
+
+    def _faults_of_groups(self, of: Grouping, whose: str) -> Iterator[tuple[bool, str]]:
+        yield (
+            self.min_members is not None and self.min_members > of.group_size,
+            f"{whose}min_members ({self.min_members}) is above group_size ({of.group_size}); lower it",
+        )
+        yield (
+            of.needs_signal and of.num_needed < 2,
+            f"{whose}one member has nothing to be compared with; set group_size and min_members to 2, or needs_signal "
+            "= false",
+        )
+        yield (
+            of.max_staleness > self.max_staleness,
+            f"{whose}max_staleness ({of.max_staleness}) is above that of all ({self.max_staleness}); lower it",
+        )
+
+
+_AS_ALL = GroupRules()

@@ -67,7 +67,8 @@ class Intake:
 
     def need(self, prompt: Prompt) -> tuple[int, float]:
         """Tokens and seconds to set aside for a whole group."""
-        return prompt.max_tokens * self._config.num_started, prompt.max_verify_s * self._config.num_started
+        num_started = self._num_started(prompt.domain)
+        return prompt.max_tokens * num_started, prompt.max_verify_s * num_started
 
     def can_pay(self, prompt: Prompt) -> bool:
         """Whether its domain can set that aside."""
@@ -93,7 +94,7 @@ class Intake:
             account, rules = self.account(prompt.domain), self.rules(prompt.domain)
             if not account.could_ever_pay(rules, *self.need(prompt)):
                 return Refused(prompt, "budget", watch.budget_notice(prompt.domain, account, rules))
-            if not account.has_enough(rules, self._config.num_started) and self.can_pay(prompt):
+            if not account.has_enough(rules, self._num_started(prompt.domain)) and self.can_pay(prompt):
                 return waiting
             self._held_back.setdefault(prompt.domain, []).append(waiting)
             self.num_held_back += 1
@@ -104,6 +105,10 @@ class Intake:
         for waiting in self._held_back.pop(domain, ()):
             self.num_held_back -= 1
             self._backlog.push(waiting)
+
+    def _num_started(self, domain: str) -> int:
+        """Members that a group of the domain begins with."""
+        return self._config.grouping(domain).num_started
 
     def _prospect(self, prompt: Prompt, version: int, expected_lag: float) -> Prospect:
         account = self.account(prompt.domain)
@@ -120,7 +125,7 @@ class Intake:
             domain_variance=account.reward_variance.mean,
             expected_lag=expected_lag,
             predicted_tokens=length,
-            predicted_s=member_s * self._config.num_started,
+            predicted_s=member_s * self._num_started(prompt.domain),
         )
 
     def _level(self, prompt: Prompt, member_s: float) -> int:

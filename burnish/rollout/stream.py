@@ -18,6 +18,7 @@ from burnish.core.seeds import derive
 from burnish.core.types import Trajectory, Verdict
 from burnish.engine.types import Failed, Finished, LiveEngine, SamplingParams
 from burnish.rollout.attempts import Attempt, as_request, as_trajectory
+from burnish.rollout.collect import Sampling
 from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Draw, Mixture
 from burnish.rollout.stream_log import Key
@@ -48,6 +49,8 @@ class Origin:
     seed: int
     group_size: int
     params: SamplingParams
+    own: Mapping[str, Sampling] = field(default_factory=dict[str, Sampling])
+    """How tasks reported under a name are sampled, where not by the above."""
 
     def group_id(self, number: int) -> str:
         """The id of the group of a draw."""
@@ -55,11 +58,9 @@ class Origin:
 
     def attempt(self, number: int) -> Attempt:
         """What to try for a draw."""
-        group_id = self.group_id(number)
-        return Attempt(
-            group_id=group_id, draw=self.mixture.draw(number), seed=derive(self.seed, group_id), num_samples=1,
-            params=self.params,
-        )  # fmt: skip
+        group_id, draw = self.group_id(number), self.mixture.draw(number)
+        params = self.own.get(draw.source.entry.report_name, Sampling(self.group_size, self.params)).params
+        return Attempt(group_id=group_id, draw=draw, seed=derive(self.seed, group_id), num_samples=1, params=params)
 
 
 class Stream:

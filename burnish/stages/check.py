@@ -6,6 +6,7 @@ from rich.console import Console
 
 from burnish.core import plugins
 from burnish.core.config import Strict, validate
+from burnish.core.errors import ConfigError
 from burnish.core.recipe import Recipe
 from burnish.core.seeds import derive
 from burnish.engine.opening import check_engine
@@ -36,9 +37,19 @@ def open_stages(recipe: Recipe) -> list[StagePlugin]:
         if hasattr(module, "check_entries"):
             module.check_entries(config, recipe.tasks)
         opened.append(StagePlugin(module, config))
+    _check_read(recipe)
     check_engine(recipe.engine, trains=trains(opened))
     check_runtime(recipe.runtime, recipe.engine)
     return opened
+
+
+def _check_read(recipe: Recipe) -> None:
+    """`ConfigError` for options of tasks that no stage of the recipe reads."""
+    unread = [f"tasks.{number}.rl" for number, entry in enumerate(recipe.tasks) if entry.rl]
+    if unread and not any(stage["use"] == "rl" for stage in recipe.stages):
+        raise ConfigError(
+            f"{', '.join(unread)}: nothing reads it, because the recipe has no stage 'rl'; add one, or leave it out"
+        )
 
 
 def trains(stages: list[StagePlugin]) -> bool:

@@ -23,10 +23,12 @@ from burnish.evals.records import failures, summarise
 from burnish.stages.evaluate import results_at
 from burnish.stages.gate import evaluations
 from burnish.stages.report_samples import trajectory_views
+from burnish.stages.rl_parts import is_part
 from burnish.stages.session import Session
 
 HELD_OUT = "Score on held-out tasks, by training step"
 _REWARDS = "Mean reward of sampled replies, by RL step"
+_PARTS = "What rewards are made of, by RL step"
 _CHARTS = {
     "entropy": "Entropy of the policy (nats a token)",
     "mismatch": "Sampler against learner (mean absolute difference, nats a token)",
@@ -129,7 +131,8 @@ def _curves(rows: list[metrics.Row]) -> dict[str, dict[str, Curve]]:
     for row in rows:
         for name, value in row.values.items():
             if name.startswith("reward/"):
-                curves[_REWARDS][name.removeprefix("reward/")].append((row.step, value))
+                title = _PARTS if is_part(name) else _REWARDS
+                curves[title][name.removeprefix("reward/")].append((row.step, value))
             elif name in _CHARTS:
                 curves[_CHARTS[name]][row.stage].append((row.step, value))
             elif name == "loss" and row.stage.endswith("-sft"):

@@ -21,9 +21,10 @@ from burnish.rollout.scheduler import priority_function
 from burnish.stages import training
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_config import Config
-from burnish.stages.rl_loss import compares_groups
+from burnish.stages.rl_domains import rules_of
+from burnish.stages.rl_plan import Plan, make_plan
 from burnish.stages.rl_stream import asynchronous_steps
-from burnish.stages.rl_update import Plan, log_step, make_plan, train
+from burnish.stages.rl_update import log_step, train
 from burnish.stages.session import Session
 
 _MAX_STEPS_WITHOUT_SIGNAL = 3
@@ -32,7 +33,8 @@ TRAINS = True
 
 
 def check_entries(config: Config, entries: Sequence[TaskEntry]) -> None:
-    """`ConfigError` where `scheduler` has rules for tasks that are not there, or a priority that does not load."""
+    """`ConfigError` where a domain's own options or the scheduler's rules do not fit."""
+    rules_of(config, entries)
     if not config.max_staleness:
         return
     scheduler = config.scheduler_config()
@@ -72,7 +74,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
 
 def synchronous_steps(session: Session, config: Config, plan: Plan, first: int) -> Generator[dict[str, float]]:
     """Take the steps; yields of each the mean reward of each domain that was trained on, empty without signal."""
-    factor = config.max_draws_factor if compares_groups(plan.choice) else 1.0
+    factor = config.max_draws_factor if plan.compares else 1.0
     max_draws = round(config.prompts_per_step * factor)
     for step in range(first, config.num_steps):
         started = time.monotonic()

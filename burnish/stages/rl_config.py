@@ -205,7 +205,7 @@ class Config(Updates):
         own = {
             "batch_groups": self.prompts_per_step, "group_size": self.group_size, "num_batches": self.num_steps,
             "max_staleness": self.max_staleness, "on_weights": self.in_flight, "needs_signal": compares,
-            "max_draws_factor": self.max_draws_factor if compares else 1.0,
+            "max_draws_factor": self.max_draws_factor if compares else 1.0, "groups": {},
         }  # fmt: skip
         if taken := sorted(own.keys() & self.scheduler.keys()):
             raise ConfigError(f"scheduler: {', '.join(taken)} follow from the stage's own options; leave them out")

@@ -1,10 +1,10 @@
 """From judged groups to rows that train: rewards are shaped, groups compared, the whole step levelled.
 
-The order is: score, less the overlong penalty, less KL to the reference (if it goes into the reward); advantages of
-each group; replies that were cut off leave the loss if they are filtered (they still counted in their group's
-baseline); and last, what the objective does over the whole step, of what is left. Where the objective has KL in the
-reward of each token (`KL_TO_THE_END`, REINFORCE++), it is taken after the groups: from a token's advantage, that of
-the tokens from it to the end of the reply.
+The order is: reward (the score, or what `rl_rewards` makes of the verdict), less the overlong penalty, less KL to the
+reference (if it goes into the reward); advantages of each group; replies that were cut off leave the loss if they are
+filtered (they still counted in their group's baseline); and last, what the objective does over the whole step, of what
+is left. Where the objective has KL in the reward of each token (`KL_TO_THE_END`, REINFORCE++), it is taken after the
+groups: from a token's advantage, that of the tokens from it to the end of the reply.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from burnish.models.fused_head import TopTokens
 from burnish.objectives import kl, overlong
 from burnish.objectives.dialects import Choice
 from burnish.objectives.step import Step
-from burnish.rollout.groups import Advantages, Group, credit
+from burnish.rollout.groups import Advantages, Group, Reward, credit, score_of
 
 ReferenceLogprobs = Callable[[Sequence[Row]], list[Tensor]]
 ReferenceTop = Callable[[Sequence[Row]], list[TopTokens]]
@@ -38,11 +38,11 @@ class Shaping:
     def taken(self, groups: Sequence[Group]) -> Mapping[tuple[str, int], float]:
         """What to add to the score of each member that has any change."""
         members = [member for group in groups for member in group.scored]
-        changes = {_key(member): self._overlong(member) for member in members}
+        changes = {key_of(member): self._overlong(member) for member in members}
         if self.reference is not None:
             rows = credit(groups, torch.zeros_like)
             for member, row, ref_logprobs_T in zip(members, rows, self.reference(rows), strict=True):
-                changes[_key(member)] -= self.kl_coefficient * float(
+                changes[key_of(member)] -= self.kl_coefficient * float(
                     kl.in_reward(sampled_logprobs(row), ref_logprobs_T)
                 )
         return changes
@@ -63,12 +63,13 @@ class Shaping:
 
 
 def credit_step(
-    groups: Sequence[Group], advantages: Advantages, choice: Choice, shaping: Shaping, *, filter_overlong: bool = False
-) -> list[list[Row]]:
+    groups: Sequence[Group], advantages: Advantages, choice: Choice, shaping: Shaping, *, reward: Reward = score_of,
+    filter_overlong: bool = False,
+) -> list[list[Row]]:  # fmt: skip
     """One list of rows a group, in order; a group whose replies were all filtered has none."""
     is_by_token = shaping.reference is not None and hasattr(choice.module, "KL_TO_THE_END")
     changes = (replace(shaping, reference=None) if is_by_token else shaping).taken(groups)
-    rows_P = [credit([group], advantages, lambda member: changes[_key(member)]) for group in groups]
+    rows_P = [credit([group], advantages, lambda member: reward(member) + changes[key_of(member)]) for group in groups]
     if is_by_token:
         rows_P = [shaping.to_the_end(rows) for rows in rows_P]
     if filter_overlong:
@@ -120,5 +121,6 @@ def sampled_logprobs(row: Row) -> Tensor:
     return torch.tensor([logprob for logprob, was_sampled in pairs if was_sampled])
 
 
-def _key(member: Trajectory) -> tuple[str, int]:
+def key_of(member: Trajectory) -> tuple[str, int]:
+    """Which member of which group."""
     return member.group_id, member.member

@@ -6,15 +6,20 @@ from statistics import fmean
 from burnish.rollout.collect import StepRollouts
 
 
-def step_metrics(rollouts: StepRollouts) -> dict[str, float]:
-    """Mean reward a domain over *all* groups (also those without signal), lengths, endings, losses of any kind."""
-    members = rollouts.members
-    rewards: defaultdict[str, list[float]] = defaultdict(list)
+def mean_scores(rollouts: StepRollouts) -> dict[str, float]:
+    """The mean score of each domain over *all* groups (also those without signal)."""
+    scores: defaultdict[str, list[float]] = defaultdict(list)
     for group in [*rollouts.kept, *rollouts.dropped]:
-        rewards[group.source_name] += group.rewards
+        scores[group.source_name] += group.rewards
+    return {name: fmean(values) for name, values in sorted(scores.items()) if values}
+
+
+def step_metrics(rollouts: StepRollouts) -> dict[str, float]:
+    """Mean scores, lengths, endings, losses of any kind."""
+    members = rollouts.members
     verdicts = Counter(member.verdict.kind for member in members if member.verdict is not None)
     return {
-        **{f"reward/{name}": fmean(values) for name, values in sorted(rewards.items()) if values},
+        **{f"reward/{name}": score for name, score in mean_scores(rollouts).items()},
         **{f"verdict/{kind}": count for kind, count in sorted(verdicts.items())},
         "num_groups": len(rollouts.kept),
         "num_groups_without_signal": len(rollouts.dropped),

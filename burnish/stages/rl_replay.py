@@ -52,8 +52,8 @@ from burnish.runtime.local import Background
 from burnish.stages import training
 from burnish.stages.check import StagePlugin, open_stages
 from burnish.stages.rl_config import Config
+from burnish.stages.rl_plan import Plan, make_plan
 from burnish.stages.rl_trainer import Trainer, Versions, origin_of
-from burnish.stages.rl_update import Plan, make_plan
 from burnish.stages.session import Session, make_policy, open_chat, set_threads
 
 _REPLACED = Verdict.infrastructure_error("another attempt took its place")

@@ -47,8 +47,9 @@ from burnish.rollout.stream_log import (
 )
 from burnish.rollout.stream_verdicts import BackgroundVerdicts, Verdicts
 from burnish.stages.rl_config import Config
+from burnish.stages.rl_domains import scheduler_config
+from burnish.stages.rl_plan import Plan
 from burnish.stages.rl_trainer import Trainer, Versions, number_of
-from burnish.stages.rl_update import Plan
 from burnish.stages.session import Session
 
 _LET_GO_IN_A_ROW = 1000
@@ -98,7 +99,7 @@ class _Loop:
         self._verdicts, self._clock, self.step = verdicts, clock, trainer.versions.num_begun - 1
         tick = moments[-1].tick if moments else 0
         self._stream = Stream(engine, session.means.chat, trainer.origin, tick=tick)
-        self._scheduler = Scheduler(trainer.config.scheduler_config(), first_version=self.step)
+        self._scheduler = Scheduler(scheduler_config(trainer.config, trainer.plan.rules), first_version=self.step)
         issued = {number_of(group_id) for group_id in self._ledger.issued(session.position)}
         self._numbers: Iterator[int] = (number for number in count() if number not in issued)
         self._recorded: dict[tuple[int, int], Trajectory] = {}
@@ -142,12 +143,12 @@ class _Loop:
         return Load(num_slots=self._session.recipe.engine.max_rows, num_waiting=self._stream.num_waiting)
 
     def _prompt(self, number: int) -> Prompt:
-        draw = self._stream.draw(number)
-        limits = draw.task.limits
+        attempt = self._trainer.origin.attempt(number)
+        limits = attempt.draw.task.limits
         return Prompt(
-            group_id=self._trainer.origin.group_id(number),
-            domain=draw.source.entry.report_name,
-            max_tokens=min(self._trainer.origin.params.max_new_tokens, limits.max_new_tokens),
+            group_id=attempt.group_id,
+            domain=attempt.draw.source.entry.report_name,
+            max_tokens=min(attempt.params.max_new_tokens, limits.max_new_tokens),
             max_verify_s=limits.verify_wall_s,
         )
 
@@ -240,11 +241,13 @@ class _Loop:
             self._tell_verdict(key, trajectory, now_s)
 
     def _tell_verdict(self, key: Key, trajectory: Trajectory, now_s: float) -> None:
-        assert trajectory.verdict is not None
+        verdict = trajectory.verdict
+        assert verdict is not None
+        rule = self._trainer.plan.rules[self._stream.draw(key.number).source.entry.report_name]
+        score = rule.signal(verdict) if verdict.kind == "scored" else None
         self._scheduler.judged(
-            _ticket(self._trainer.origin, key), now_s, kind=trajectory.verdict.kind, score=trajectory.verdict.score,
-            sandbox_s=trajectory.verify_s,
-        )  # fmt: skip
+            _ticket(self._trainer.origin, key), now_s, kind=verdict.kind, score=score, sandbox_s=trajectory.verify_s
+        )
 
     def _sample(self) -> None:
         """One step of the engine."""

@@ -7,6 +7,7 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from burnish.core.errors import InvariantError
 from burnish.rollout.collect import StepRollouts
@@ -14,8 +15,9 @@ from burnish.rollout.groups import Group
 from burnish.rollout.stream import Origin
 from burnish.rollout.stream_log import Chosen, Ended, Moment, Trained
 from burnish.stages.rl_config import Config
+from burnish.stages.rl_plan import Plan
 from burnish.stages.rl_staleness import staleness_metrics
-from burnish.stages.rl_update import Plan, log_step, train
+from burnish.stages.rl_update import log_step, train
 from burnish.stages.session import Session
 
 
@@ -55,7 +57,7 @@ def origin_of(session: Session, config: Config, plan: Plan) -> Origin:
     collector = plan.collector
     return Origin(
         mixture=collector.mixture, stage=session.position, seed=collector.seed, group_size=config.group_size,
-        params=collector.params,
+        params=collector.params, own=collector.own,
     )  # fmt: skip
 
 
@@ -90,9 +92,11 @@ class Trainer:
         """Make a step's update."""
         bound, trained = self.config.max_staleness, dict[str, float]()
         if rollouts.kept:
-            max_lag = self.versions.largest_lag(step, bound)
             self.session.note_flight(step, rollouts.members)
-            trained = train(self.session, self.config, self.plan, step, rollouts.kept, max_lag=max_lag)
+            trained = train(
+                self.session, self.config, self.plan, step, rollouts.kept,
+                largest_lag=partial(self.versions.largest_lag, step),
+            )  # fmt: skip
             trained |= staleness_metrics(rollouts.kept, step, bound, self.versions.step_of)
         self.versions.begin(step + 1, self.session.policy.version)
         return trained

@@ -1,183 +1,109 @@
-"""One update of stage `rl`, the same for both of its loops: what is chosen before the loop, and a step's training."""
+"""One update of stage `rl`, the same for both of its loops: a step's training, and what is written of it.
+
+An update is a batch for each algorithm that its replies need: their gradients add up before the optimiser's one step.
+Every batch is divided once by its own weight, and counts by its replies times the weight of its domains.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
 
 from burnish.core import metrics as metrics_log
-from burnish.core.errors import ConfigError
-from burnish.engine.types import SamplingParams
 from burnish.learner.batch import Batch
 from burnish.learner.packing import Row
-from burnish.learner.policy import LossFunction, Policy
-from burnish.learner.weights import Snapshot
-from burnish.models.forward import head_of
-from burnish.objectives import aggregation as weighing
+from burnish.learner.policy import Policy
 from burnish.objectives.dialects import Choice
 from burnish.rollout import invariants
 from burnish.rollout.approximation import approximations
-from burnish.rollout.attempts import NO_LIMIT
 from burnish.rollout.collapse import check_floor, collapse_message
-from burnish.rollout.collect import Collector, StepRollouts
+from burnish.rollout.collect import StepRollouts
 from burnish.rollout.groups import Group
-from burnish.rollout.mixture import Mixture
 from burnish.stages.rl_config import Config
-from burnish.stages.rl_credit import ReferenceLogprobs, ReferenceTop, Shaping, credit_step
-from burnish.stages.rl_critic import Critic, PolicyAndCritic, Valued, new_critic, value_metrics
-from burnish.stages.rl_loss import (
-    advantages_of,
-    compares_groups,
-    compose,
-    load_rollout_objective,
-    multipliers_of,
-    needs_values,
-    reads_sampler,
-)
-from burnish.stages.rl_metrics import step_metrics
-from burnish.stages.rl_mismatch import MISMATCH_LIMIT, Mismatch
-from burnish.stages.rl_staleness import Corrected, mismatch_of_fresh
+from burnish.stages.rl_credit import credit_step, key_of
+from burnish.stages.rl_critic import Valued, value_metrics
+from burnish.stages.rl_loss import advantages_of, reads_sampler
+from burnish.stages.rl_metrics import mean_scores, step_metrics
+from burnish.stages.rl_mismatch import MISMATCH_LIMIT
+from burnish.stages.rl_parts import part_metrics, watch_habits
+from burnish.stages.rl_plan import Algorithm, Plan
+from burnish.stages.rl_staleness import mismatch_of_fresh
 from burnish.stages.session import Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What was chosen before the loop."""
+class _Credited(NamedTuple):
+    """Rows, and the algorithm that they train by."""
 
-    collector: Collector
-    choice: Choice
-    shaping: Shaping
-    loss: LossFunction
-    aggregate: weighing.Kind
-    reference_logprobs: ReferenceLogprobs | None
-    reference_top: ReferenceTop | None
-    mismatch: Mismatch
-    corrected: Corrected
-    critic: Critic | None
-    saved: PolicyAndCritic | None
-    """What a checkpoint holds, where that is more than the policy."""
-    entropies: list[float] = field(default_factory=list[float])
-    """The policy's entropy at each step of the stage, in nats a token."""
+    algorithm: Algorithm
+    rows: list[Row]
+
+
+class _Piece(NamedTuple):
+    """The replies of one algorithm in an update."""
+
+    algorithm: Algorithm
+    batch: Batch
 
 
 class _Part(NamedTuple):
     """One update: of the policy, and of the value model where there is one."""
 
-    batch: Batch
+    pieces: list[_Piece]
     valued: Valued | None
 
-
-def make_plan(session: Session, config: Config) -> Plan:
-    """Choose everything that a recipe leaves to choose, before the loop."""
-    choice = load_rollout_objective(config.objective, config.objective_options)
-    critic = _critic(session, config, choice)
-    mismatch, corrected = Mismatch(), Corrected()
-    multipliers = multipliers_of(config.used_correction(choice), config.correction_options)
-    beginning = session.policy.snapshot() if config.kl_coefficient else None
-    reference = _reference(session.policy, config, beginning)
-    kl_in_reward = config.kl_coefficient if config.kl_in == "reward" else 0.0
-    collector = Collector(
-        means=session.means,
-        ledger=session.ledger,
-        mixture=Mixture(session.live_sources, seed=session.train_seed, exclude=session.held_out_prompts()),
-        stage=session.position,
-        seed=session.train_seed,
-        group_size=config.group_size,
-        params=SamplingParams(temperature=config.temperature, max_new_tokens=config.max_new_tokens or NO_LIMIT),
-        is_wanted=(lambda group: group.has_signal) if compares_groups(choice) else (lambda group: bool(group.scored)),
-    )
-    return Plan(
-        collector=collector,
-        choice=choice,
-        shaping=Shaping(
-            overlong_cache=config.overlong_cache,
-            max_length=config.max_new_tokens or 0,
-            kl_coefficient=kl_in_reward,
-            reference=reference if kl_in_reward else None,
-        ),
-        loss=compose(
-            choice,
-            multipliers=corrected.by(multipliers) if multipliers and config.max_staleness else multipliers,
-            kl_kind=config.kl_kind,
-            kl_coefficient=config.kl_coefficient - kl_in_reward,
-            mismatch=mismatch,
-            entropy_coefficient=config.entropy_bonus,
-        ),
-        aggregate=config.aggregation or choice.aggregation,
-        reference_logprobs=None if kl_in_reward else reference,
-        reference_top=_reference_top(session.policy, config, beginning),
-        mismatch=mismatch,
-        corrected=corrected,
-        critic=critic,
-        saved=critic and PolicyAndCritic(session.policy, critic),
-    )
-
-
-def _critic(session: Session, config: Config, choice: Choice) -> Critic | None:
-    if not needs_values(choice):
-        return None
-    return new_critic(
-        session.policy, config.value_model, choice.config, config.optimiser_config(),
-        max_pack_tokens=session.recipe.learner.max_pack_tokens,
-    )  # fmt: skip
-
-
-def _reference(policy: Policy, config: Config, beginning: Snapshot | None) -> ReferenceLogprobs | None:
-    if beginning is None:
-        return None
-    return lambda rows: policy.logprobs(rows, config.temperature, within=policy.as_snapshot(beginning))
-
-
-def _reference_top(policy: Policy, config: Config, beginning: Snapshot | None) -> ReferenceTop | None:
-    if beginning is None or config.kl_kind != "top_k":
-        return None
-    k, vocabulary = config.kl_top_k or 16, len(head_of(policy.model).weight_V_D)
-    if k > vocabulary:
-        raise ConfigError(f"kl_top_k is {k}, and the model has {vocabulary} tokens; set it to at most that many")
-    return lambda rows: policy.top_tokens(rows, k, config.temperature, within=policy.as_snapshot(beginning))
+    @property
+    def rows(self) -> list[Row]:
+        """All that train."""
+        return [row for piece in self.pieces for row in piece.batch.rows]
 
 
 def train(
-    session: Session, config: Config, plan: Plan, step: int, groups: Sequence[Group], *, max_lag: int = 0
-) -> dict[str, float]:
-    """Update on groups whose tokens are at most `max_lag` versions old; returns what was measured."""
+    session: Session, config: Config, plan: Plan, step: int, groups: Sequence[Group], *,
+    largest_lag: Callable[[int], int] = lambda num_steps: 0,
+) -> dict[str, float]:  # fmt: skip
+    """Update on groups; returns what was measured.
+
+    `largest_lag` says how many versions old a token may be where the recipe allows it to lag so many steps.
+    """
     with session.means.watchdog.waiting_for(lambda: f"the update of step {step}"):
-        return _train(session, config, plan, step, groups, max_lag)
+        _check(session, plan, groups, largest_lag)
+        return _train(session, config, plan, step, groups)
 
 
-def _train(
-    session: Session, config: Config, plan: Plan, step: int, groups: Sequence[Group], max_lag: int
-) -> dict[str, float]:
+def _check(session: Session, plan: Plan, groups: Sequence[Group], largest_lag: Callable[[int], int]) -> None:
+    for rule, some in plan.by_rule(groups):
+        invariants.check_groups(
+            some, version=session.policy.version, max_staleness=largest_lag(rule.config.max_staleness),
+            stop_ids=session.means.chat.stop_ids, num_needed=2 if rule.compares else 1,
+        )  # fmt: skip
+
+
+def _train(session: Session, config: Config, plan: Plan, step: int, groups: Sequence[Group]) -> dict[str, float]:
     policy = session.policy
-    invariants.check_groups(
-        groups, version=policy.version, max_staleness=max_lag, stop_ids=session.means.chat.stop_ids,
-        num_needed=2 if compares_groups(plan.choice) else 1,
-    )  # fmt: skip
     rate = config.rate(step, config.num_steps)
     parts = _parts(session.policy, config, plan, groups)
     if not parts:
         return {"tokens_trained": 0}
     limit = config.mismatch_limit or MISMATCH_LIMIT[session.loaded.dtype]
-    fresh_mismatch = mismatch_of_fresh(policy, groups, config.temperature) if config.max_staleness else 0.0
+    fresh_mismatch = _fresh_mismatch(policy, plan, groups) if config.max_staleness else None
     moves_policy = plan.critic is None or step >= plan.critic.config.num_warmup_steps
-    sums: Counter[str] = Counter()
-    for number, (batch, valued) in enumerate(parts):
+    means = _Means()
+    for number, part in enumerate(parts):
         if moves_policy:
-            update = policy.forward_backward(batch, plan.loss)
+            updates = [policy.forward_backward(piece.batch, piece.algorithm.loss) for piece in part.pieces]
             if number == 0:
-                mismatch = fresh_mismatch if config.max_staleness else update["mismatch"]
-                _check_first_update(update, mismatch, limit, is_to_sampler=reads_sampler(plan.choice))
-            sums.update(update | {"grad_norm": policy.optim_step(rate)})
-        if plan.critic and valued:
-            sums.update(plan.critic.update(batch.rows, valued, config.value_rate(step)))
-    means = {name: value / len(parts) for name, value in sums.items()} | dict(plan.mismatch.take())
-    check_floor(means.get("entropy", math.inf), config.entropy_floor)
-    means |= dict(plan.corrected.take())
-    means |= value_metrics([part.valued for part in parts if part.valued])
-    rows = [row for part in parts for row in part.batch.rows]
-    return means | {"learning_rate": rate, "tokens_trained": sum(row.num_trained for row in rows)}
+                for piece, update in zip(part.pieces, updates, strict=True):
+                    _check_first_update(update, fresh_mismatch, limit, piece.algorithm.choice)
+            means.add(_together(part.pieces, updates) | {"grad_norm": policy.optim_step(rate)})
+        if plan.critic and part.valued:
+            means.add(plan.critic.update(part.rows, part.valued, config.value_rate(step)))
+    measured = means.take() | dict(plan.mismatch.take())
+    check_floor(measured.get("entropy", math.inf), config.entropy_floor)
+    measured |= dict(plan.corrected.take())
+    measured |= value_metrics([part.valued for part in parts if part.valued]) | plan.rewards.metrics()
+    num_trained = sum(row.num_trained for part in parts for row in part.rows)
+    return measured | {"learning_rate": rate, "tokens_trained": num_trained}
 
 
 def log_step(
@@ -185,18 +111,15 @@ def log_step(
     timing: Mapping[str, float],
 ) -> dict[str, float]:  # fmt: skip
     """Write a step's metrics; returns the mean reward of each domain that was trained on."""
-    metrics = step_metrics(rollouts) | dict(trained)
+    metrics = step_metrics(rollouts) | part_metrics(plan.rules, rollouts) | dict(trained)
+    metrics |= watch_habits(session, plan.rules, plan.habits, metrics)
     for approximate in approximations(session.live_sources).values():
         metrics |= approximate.metrics()
     if "entropy" in trained:
         _watch_entropy(session, plan.entropies, trained["entropy"])
     session.metrics.log(step, session.stage_name, **metrics, **timing, **session.means.verify_metrics())
     session.heartbeat()
-    return {
-        name.removeprefix("reward/"): value
-        for name, value in metrics.items()
-        if name.startswith("reward/") and rollouts.kept
-    }
+    return mean_scores(rollouts) if rollouts.kept else {}
 
 
 def _watch_entropy(session: Session, entropies: list[float], newest: float) -> None:
@@ -213,34 +136,103 @@ def _watch_entropy(session: Session, entropies: list[float], newest: float) -> N
 
 def _parts(policy: Policy, config: Config, plan: Plan, groups: Sequence[Group]) -> list[_Part]:
     """Split the groups into updates; what must be measured before the first update is measured here."""
-    credited = credit_step(
-        groups, advantages_of(plan.choice), plan.choice, plan.shaping, filter_overlong=config.overlong_filter
-    )
-    several = [list(chain.from_iterable(part)) for part in _split(credited, config.updates_per_step)]
-    parts = [rows for rows in several if rows]  # all replies of a part may have been filtered
-    valued = plan.critic.value(parts) if plan.critic else [None] * len(parts)
-    batches = [
-        Batch(
-            rows=rows,
-            advantages=judged.advantages if judged else None,
-            aggregate=plan.aggregate,
-            max_length=config.max_new_tokens or 1,
-            temperature=config.temperature,
-            old_logprobs=policy.logprobs(rows, config.temperature) if len(parts) > 1 else None,
-            ref_logprobs=plan.reference_logprobs(rows) if plan.reference_logprobs else None,
-            ref_top=plan.reference_top(rows) if plan.reference_top else None,
-        )
-        for rows, judged in zip(parts, valued, strict=True)
+    several = [_sorted_out(part) for part in _split(_credited(config, plan, groups), config.updates_per_step)]
+    parts = [pieces for pieces in several if pieces]  # all replies of a part may have been filtered
+    rows_of_parts = [[row for piece in pieces for row in piece.rows] for pieces in parts]
+    valued = plan.critic.value(rows_of_parts) if plan.critic else [None] * len(parts)
+    is_scored_before = len(parts) > 1
+    return [
+        _Part(_pieces(policy, pieces, judged, is_scored_before=is_scored_before), judged)
+        for pieces, judged in zip(parts, valued, strict=True)
     ]
-    return [_Part(batch, judged) for batch, judged in zip(batches, valued, strict=True)]
 
 
-def _split(groups: Sequence[list[Row]], num_parts: int) -> list[Sequence[list[Row]]]:
-    bounds = [round(len(groups) * part / num_parts) for part in range(num_parts + 1)]
-    return [groups[low:high] for low, high in pairwise(bounds) if high > low]
+def _credited(config: Config, plan: Plan, groups: Sequence[Group]) -> list[_Credited]:
+    """The rows of each group, in order."""
+    rewards = plan.rewards.of(groups)
+    rows_of: dict[str, list[Row]] = {}
+    for algorithm, some in plan.by_algorithm(groups):
+        rows_P = credit_step(
+            some, advantages_of(algorithm.choice), algorithm.choice, algorithm.shaping,
+            reward=lambda member: rewards[key_of(member)], filter_overlong=config.overlong_filter,
+        )  # fmt: skip
+        rows_of |= {group.id: rows for group, rows in zip(some, rows_P, strict=True)}
+    return [_Credited(plan.algorithms[group.source_name], rows_of[group.id]) for group in groups]
 
 
-def _check_first_update(update: dict[str, float], mismatch: float, limit: float, *, is_to_sampler: bool) -> None:
-    invariants.check_mismatch(mismatch, limit)
-    if "ratio" in update and not is_to_sampler:
+def _sorted_out(part: Sequence[_Credited]) -> list[_Credited]:
+    """The rows of each algorithm together, in order."""
+    found: dict[int, _Credited] = {}
+    for algorithm, rows in part:
+        found.setdefault(id(algorithm), _Credited(algorithm, [])).rows.extend(rows)
+    return [credited for credited in found.values() if credited.rows]
+
+
+def _pieces(
+    policy: Policy, several: Sequence[_Credited], valued: Valued | None, *, is_scored_before: bool
+) -> list[_Piece]:
+    whole = sum(algorithm.weight * len(rows) for algorithm, rows in several)
+    pieces: list[_Piece] = []
+    start = 0
+    for algorithm, rows in several:
+        temperature, end = algorithm.temperature, start + len(rows)
+        batch = Batch(
+            rows=rows,
+            advantages=valued.advantages[start:end] if valued else None,
+            aggregate=algorithm.aggregate,
+            max_length=algorithm.max_length,
+            temperature=temperature,
+            old_logprobs=policy.logprobs(rows, temperature) if is_scored_before else None,
+            ref_logprobs=algorithm.reference_logprobs(rows) if algorithm.reference_logprobs else None,
+            ref_top=algorithm.reference_top(rows) if algorithm.reference_top else None,
+            share=algorithm.weight * len(rows) / whole,
+        )
+        pieces.append(_Piece(algorithm, batch))
+        start = end
+    return pieces
+
+
+def _split(credited: Sequence[_Credited], num_parts: int) -> list[Sequence[_Credited]]:
+    bounds = [round(len(credited) * part / num_parts) for part in range(num_parts + 1)]
+    return [credited[low:high] for low, high in pairwise(bounds) if high > low]
+
+
+def _fresh_mismatch(policy: Policy, plan: Plan, groups: Sequence[Group]) -> float:
+    """The largest mean gap of an algorithm."""
+    return max(mismatch_of_fresh(policy, some, algorithm.temperature) for algorithm, some in plan.by_algorithm(groups))
+
+
+def _check_first_update(update: Mapping[str, float], mismatch: float | None, limit: float, choice: Choice) -> None:
+    invariants.check_mismatch(update["mismatch"] if mismatch is None else mismatch, limit)
+    if "ratio" in update and not reads_sampler(choice):
         invariants.check_ratio(update["ratio"])
+
+
+def _together(pieces: Sequence[_Piece], updates: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Several batches' metrics as one update's: losses add up, the others are means over the tokens that have them."""
+    if len(updates) == 1:
+        return updates[0]
+    tokens = [sum(row.num_trained for row in piece.batch.rows) for piece in pieces]
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(chain.from_iterable(updates)):
+        having = [(num, update[name]) for num, update in zip(tokens, updates, strict=True) if name in update]
+        total = sum(num * value for num, value in having)
+        found[name] = sum(value for _, value in having) if name == "loss" else total / sum(num for num, _ in having)
+    return found
+
+
+class _Means:
+    """Means over the updates that have a metric."""
+
+    def __init__(self) -> None:
+        self._sums: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        """Count one update's."""
+        self._sums.update(metrics)
+        self._counts.update(metrics.keys())
+
+    def take(self) -> dict[str, float]:
+        """The means."""
+        return {name: value / self._counts[name] for name, value in self._sums.items()}

@@ -50,7 +50,7 @@ def test_no_trained_token_is_too_old_and_the_run_comes_to_its_last_batch(mode, o
             versions = [world.sampled_versions[group.group_id, member] for member in group.members]
             assert (group.oldest_version, group.newest_version) == (min(versions)[0], max(v[1] for v in versions))
             assert (group.newest_version if config.overdue == "mask" else group.oldest_version) >= oldest_allowed
-            assert config.num_needed <= len(group.members) <= config.group_size
+            assert config.grouping(group.domain).num_needed <= len(group.members) <= config.group_size
     if config.overdue == "wait":
         assert not [ended for ended in world.ended if ended.why == "stale"]
 

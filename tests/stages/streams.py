@@ -18,8 +18,8 @@ from burnish.rollout.stream_log import Key
 from burnish.rollout.stream_verdicts import Arrived, Verdicts
 from burnish.stages import rl, training
 from burnish.stages.rl_config import Config
+from burnish.stages.rl_plan import make_plan
 from burnish.stages.rl_stream import asynchronous_steps
-from burnish.stages.rl_update import make_plan
 from burnish.stages.session import Session, open_session
 
 Score = Callable[[Key, str], Verdict]
@@ -130,7 +130,7 @@ def train(session: Session, verdicts: Verdicts, *, num_steps: int | None = None)
     config = config_of(session.recipe)
     plan = make_plan(session, config)
     session.policy.reset_optimiser(config.optimiser_config())
-    first = training.resume(session)
+    first = training.resume(session, plan.saved)
     if first:
         session.ledger.commit_steps(session.position, first - 1)
     steps = asynchronous_steps(session, config, plan, first, verdicts=verdicts, clock=Clock())
@@ -138,7 +138,7 @@ def train(session: Session, verdicts: Verdicts, *, num_steps: int | None = None)
         if step + 1 == num_steps:
             return
         if (step + 1) % config.checkpoint_every == 0 or step + 1 == config.num_steps:
-            training.settle(session, step)
+            training.settle(session, step, plan.saved)
     session.ledger.finish_stage(session.position, session.stage_name, training.finish(session))
 
 

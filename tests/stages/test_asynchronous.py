@@ -24,10 +24,10 @@ from burnish.rollout.stream_log import Began, Cut, Ended, Event, Interrupted, Ke
 from burnish.runtime.watchdog import Watchdog
 from burnish.stages.check import open_stages
 from burnish.stages.rl_config import Config
+from burnish.stages.rl_plan import make_plan
 from burnish.stages.rl_replay import Parted, replay
 from burnish.stages.rl_stream import _Loop
 from burnish.stages.rl_trainer import Trainer, Versions
-from burnish.stages.rl_update import make_plan
 from burnish.stages.runner import run_recipe
 from tests.stages.streams import Clock, LateVerdicts, ScriptedVerdicts, by_reply, config_of, recipe, session_of, train
 

@@ -58,3 +58,16 @@ def test_a_fault_shows_before_the_run(changes: dict[str, object], message: str) 
 def test_a_recipe_that_only_evaluates_may_hold_every_task_out() -> None:
     tasks = [{"domain": "arithmetic", "options": {"largest": 1}}]
     assert check_recipe(recipe(tasks=tasks, stages=[EVALUATE]))
+
+
+def test_options_of_domains_that_no_stage_reads_are_refused() -> None:
+    tasks = [{"domain": "arithmetic"}, {"domain": "arithmetic", "group": "b", "rl": {"clip": 0.5}}]
+    with pytest.raises(ConfigError, match=r"tasks\.1\.rl: nothing reads it, because the recipe has no stage 'rl'"):
+        open_stages(recipe(tasks=tasks))
+    assert open_stages(recipe(tasks=tasks, stages=[RL]))
+
+
+def test_a_domains_own_options_are_checked_without_running() -> None:
+    tasks = [{"domain": "arithmetic", "rl": {"objective": "grop"}}]
+    with pytest.raises(ConfigError, match=r"tasks\.0\.rl: .*no plugin 'grop'"):
+        open_stages(recipe(tasks=tasks, stages=[RL]))

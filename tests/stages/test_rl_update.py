@@ -7,7 +7,7 @@ from burnish.core.errors import ConfigError
 from burnish.learner.packing import Row
 from burnish.learner.policy import Policy
 from burnish.stages.rl_config import Config
-from burnish.stages.rl_update import _reference_top
+from burnish.stages.rl_plan import _reference_top
 from tests.fakes import random_model
 
 OPTIONS = {"num_steps": 1, "kl_kind": "top_k", "kl_coefficient": 0.1}
