@@ -62,7 +62,10 @@ class _Arrival(NamedTuple):
     then: Callable[[Episode, Any], Iterator[Done]]
 
 
-def make_episodes(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[str, int], bool]) -> Iterator[Done]:
+def make_episodes(
+    means: Means, attempts: Sequence[Attempt], is_kept: Callable[[str, int], bool], *,
+    sampling: EpisodeSampling | None = None,
+) -> Iterator[Done]:  # fmt: skip
     """Yield each attempt's members as they are judged; those that are kept already are left out."""
     starts = [
         _Start(attempt, member, 0)
@@ -70,7 +73,7 @@ def make_episodes(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[
         for member in range(attempt.num_samples)
         if not is_kept(attempt.group_id, member)
     ]
-    wave = _Wave(means, sampling_of(means.engine), starts)
+    wave = _Wave(means, sampling or sampling_of(means.engine), starts)
     try:
         yield from means.watchdog.each(wave.run(), wave.status)
     finally:

@@ -11,9 +11,11 @@ from burnish.core.config import Strict
 from burnish.core.interval import Interval
 from burnish.core.seeds import derive
 from burnish.core.types import Json
+from burnish.domains import HasEnvironment
 from burnish.engine.types import SamplingParams
 from burnish.evals.records import EvalResult, summarise
 from burnish.rollout.attempts import NO_LIMIT, Attempt, Done, Means, make_attempts
+from burnish.rollout.episode_metrics import mean_parts
 from burnish.rollout.mixture import Draw, held_out
 from burnish.stages.progress import progress_bar
 from burnish.stages.session import BASE_CHECKPOINT, Session
@@ -47,8 +49,15 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     session.metrics.truncate_after(session.stage_name, -1)
     num_tokens = sum(payload["num_tokens"] for payload in payloads)
     measured = {"tokens_sampled": num_tokens, "evaluate_s": time.monotonic() - started}
-    session.metrics.log(0, session.stage_name, **measured, **session.means.verify_metrics())
-    summary = summarise(results_at(session, session.position))
+    results = results_at(session, session.position)
+    several = [source for source in session.sources if isinstance(source.domain, HasEnvironment)]
+    parts = {
+        f"{name}/{part}": value
+        for name in {source.entry.report_name for source in several}
+        for part, value in mean_parts([each.parts for each in results if each.report_name == name]).items()
+    }
+    session.metrics.log(0, session.stage_name, **measured, **parts, **session.means.verify_metrics())
+    summary = summarise(results)
     _print_summary(session.console, label, summary)
     return {
         "label": label,

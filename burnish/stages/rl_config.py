@@ -36,6 +36,8 @@ class Config(Updates):
     updates_per_step: int = Field(1, ge=1)
     """A step's groups are split into that many updates; from the second on, the ratio moves and clips."""
     max_draws_factor: float = Field(2.0, ge=1)
+    credit: Literal["trajectory", "turn"] = "trajectory"
+    """Of episodes: one advantage for all turns, or each turn's by the reward that was still to come."""
     temperature: float = Field(1.0, gt=0)
     max_new_tokens: int | None = Field(None, ge=1)
     """Lowers the tasks' own limits."""
@@ -90,6 +92,11 @@ class Config(Updates):
         except ConfigError as error:
             raise ValueError(str(error)) from None
         self._check_conflicts(choice)
+        if self.credit == "turn" and (not compares_groups(choice) or hasattr(choice.module, "KL_TO_THE_END")):
+            raise ValueError(
+                f"credit = 'turn' compares the turns of siblings, and objective {self.objective!r} has advantages by "
+                "token of its own; take 'grpo' or 'dapo', or leave credit out"
+            )
         self._check_asynchrony(choice)
         if needs_values(choice):
             self._check_values()

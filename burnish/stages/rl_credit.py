@@ -21,6 +21,7 @@ from burnish.objectives import kl, overlong
 from burnish.objectives.dialects import Choice
 from burnish.objectives.step import Step
 from burnish.rollout.groups import Advantages, Group, Reward, credit, score_of
+from burnish.rollout.turn_credit import by_turn
 
 ReferenceLogprobs = Callable[[Sequence[Row]], list[Tensor]]
 ReferenceTop = Callable[[Sequence[Row]], list[TopTokens]]
@@ -64,12 +65,18 @@ class Shaping:
 
 def credit_step(
     groups: Sequence[Group], advantages: Advantages, choice: Choice, shaping: Shaping, *, reward: Reward = score_of,
-    filter_overlong: bool = False,
+    filter_overlong: bool = False, is_by_turn: bool = False,
 ) -> list[list[Row]]:  # fmt: skip
     """One list of rows a group, in order; a group whose replies were all filtered has none."""
     is_by_token = shaping.reference is not None and hasattr(choice.module, "KL_TO_THE_END")
     changes = (replace(shaping, reference=None) if is_by_token else shaping).taken(groups)
-    rows_P = [credit([group], advantages, lambda member: reward(member) + changes[key_of(member)]) for group in groups]
+
+    def changed(member: Trajectory) -> float:
+        return reward(member) + changes[key_of(member)]
+
+    rows_P = [credit([group], advantages, changed) for group in groups]
+    if is_by_turn:
+        rows_P = [by_turn(group, rows, advantages, changed) for group, rows in zip(groups, rows_P, strict=True)]
     if is_by_token:
         rows_P = [shaping.to_the_end(rows) for rows in rows_P]
     if filter_overlong:

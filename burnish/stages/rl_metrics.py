@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from statistics import fmean
 
 from burnish.rollout.collect import StepRollouts
+from burnish.rollout.episode_metrics import episode_metrics
 
 
 def mean_scores(rollouts: StepRollouts) -> dict[str, float]:
@@ -26,4 +27,5 @@ def step_metrics(rollouts: StepRollouts) -> dict[str, float]:
         "reply_tokens": fmean(member.num_sampled for member in members),
         "cut_off_share": fmean(member.stop_reason == "length" for member in members),
         "tokens_sampled": sum(member.num_sampled for member in members),
+        **episode_metrics(members),
     }

@@ -155,6 +155,7 @@ def _credited(config: Config, plan: Plan, groups: Sequence[Group]) -> list[_Cred
         rows_P = credit_step(
             some, advantages_of(algorithm.choice), algorithm.choice, algorithm.shaping,
             reward=lambda member: rewards[key_of(member)], filter_overlong=config.overlong_filter,
+            is_by_turn=config.credit == "turn",
         )  # fmt: skip
         rows_of |= {group.id: rows for group, rows in zip(some, rows_P, strict=True)}
     return [_Credited(plan.algorithms[group.source_name], rows_of[group.id]) for group in groups]

@@ -1,17 +1,20 @@
-"""Supervised fine-tuning on demonstrations that the task sources produce (their `gold`)."""
+"""Supervised fine-tuning on demonstrations of the task sources: their `gold`, or episodes of their oracles."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
 
 from burnish.core.errors import ConfigError
-from burnish.domains import Domain
+from burnish.core.types import Trajectory
+from burnish.data import trajectory_files
+from burnish.domains import Domain, HasEnvironment
 from burnish.learner.packing import Row
 from burnish.learner.policy import Batch
 from burnish.objectives import sft
-from burnish.rollout.mixture import Mixture
+from burnish.rollout.demonstrations import demonstrated
+from burnish.rollout.mixture import Draw, Mixture
 from burnish.stages import training
 from burnish.stages.order import epochs
 from burnish.stages.progress import progress_bar
@@ -86,13 +89,40 @@ def _knows_replies(domain: Domain, seed: int) -> bool:
     """Whether some of the first tasks have one: a file's rows need not all."""
     size = domain.size("train")
     num = _NUM_LOOKED_AT if size is None else min(size, _NUM_LOOKED_AT)
-    return any(domain.task("train", seed, index).gold is not None for index in range(num))
+    tasks = (domain.task("train", seed, index) for index in range(num))
+    if isinstance(domain, HasEnvironment):
+        return any(domain.oracle(task) is not None for task in tasks)
+    return any(task.gold is not None for task in tasks)
 
 
 def shown(session: Session, mixture: Mixture, numbers: Iterable[int]) -> list[Row]:
-    """The correct replies to these draws, less tasks without one."""
-    tasks = [mixture.draw(number).task for number in numbers]
-    demonstrated = [
-        session.means.chat.demonstration(task.messages, task.gold) for task in tasks if task.gold is not None
-    ]
-    return [Row(token_ids=each.token_ids, was_sampled=each.was_sampled) for each in demonstrated]
+    """The correct replies to these draws, or episodes of their oracles, less tasks without one."""
+    draws = [mixture.draw(number) for number in numbers]
+    episodes = _episodes(session, [draw for draw in draws if isinstance(draw.source.domain, HasEnvironment)])
+    rows: list[Row] = []
+    for draw in draws:
+        if (episode := episodes.get(draw.task.id)) is not None:
+            rows.append(Row(token_ids=episode.token_ids, was_sampled=episode.was_sampled))
+        elif draw.task.gold is not None:
+            shown_ids = session.means.chat.demonstration(draw.task.messages, draw.task.gold)
+            rows.append(Row(token_ids=shown_ids.token_ids, was_sampled=shown_ids.was_sampled))
+    return rows
+
+
+def _episodes(session: Session, draws: Sequence[Draw]) -> Mapping[str, Trajectory]:
+    """The oracles' episodes, by task; played once, and kept for a run that goes on."""
+    if not draws:
+        return {}
+    path = session.folder.path / f"{session.stage_name}.demonstrations.parquet"
+    kept = {one.task_id: one for one in trajectory_files.read(path)} if path.exists() else {}
+    missing = [draw for draw in draws if draw.task.id not in kept]
+    if missing:
+        with progress_bar(session.console) as progress:
+            bar = progress.add_task("oracles", total=len(missing), note="")
+            for episode in demonstrated(session.means, missing):
+                kept[episode.task_id] = episode
+                progress.advance(bar)
+        if not kept:
+            raise ConfigError(f"{session.stage_name}: no oracle solved its task; see `burnish tasks check`")
+        trajectory_files.write(path, list(kept.values()))
+    return kept

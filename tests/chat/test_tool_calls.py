@@ -66,7 +66,8 @@ def test_a_model_without_tools_is_told_of_them_in_the_system_message_and_others_
 
 READ = [
     ('{"name": "view", "arguments": {"path": "a", "first": "3"}}', {"path": "a", "first": 3}),
-    ('{"tool_calls": [{"id": "1", "function": {"name": "view", "arguments": "{\\"path\\": \\"a\\"}"}}]}', {"path": "a"}),
+    ('{"tool_calls": [{"id": "1", "function": {"name": "view", "arguments": "{\\"path\\": \\"a\\"}"}}]}',
+     {"path": "a"}),
     ('<|python_tag|>{"name": "view", "parameters": {"path": "a"}}', {"path": "a"}),
     ("<think>```view b\n```</think>\n```view a\n```", {"path": "a"}),
     ("```tool\n{\"name\": \"view\", \"arguments\": {\"path\": \"a\"}}\n```", {"path": "a"}),
