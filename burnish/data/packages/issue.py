@@ -21,17 +21,25 @@ def forms(said: Mapping[str, str], secret: Collection[str]) -> tuple[Form, ...]:
     return FORMS if any(_of_tests(text, secret) for text in said.values()) else ("vague",)
 
 
-def issue(form: Form, package: str, said: Mapping[str, str], num: int, secret: Collection[str], command: str) -> str:
-    """Write the issue: `said` is what tests print, `num` how many fail, `secret` are lines that must not be told."""
+def issue(
+    form: Form, number: str, package: str, said: Mapping[str, str], num: int, secret: Collection[str], command: str
+) -> str:
+    """Write issue `number`: `said` is what tests print, `num` how many fail, `secret` lines that must not be told."""
     end = f"Fix the code of {package}, not the tests. `{command}` runs them."
     if form == "vague":
         count = "One check that passed before fails" if num == 1 else f"{num} checks that passed before fail"
-        return f"Since the last change {package} does not work as it should: {count}. {end}"
+        return f"Issue {number}: since the last change {package} does not work as it should. {count}. {end}"
     name, text = next((name, text) for name, report in said.items() if (text := _of_tests(report, secret)))
     if form == "traceback":
-        return f"{name} fails:\n\n```\n" + "\n".join(text[:MOST_LINES]) + f"\n```\n\n{end}"
+        return f"Issue {number}: {name} fails.\n\n{_block(text[:MOST_LINES])}\n\n{end}"
     code, errors = _expectation(text)
-    return f"With {package}, this should work:\n\n```python\n{code}\n```\n\nbut I get:\n\n```\n{errors}\n```\n\n{end}"
+    return (
+        f"Issue {number}: with {package}, this should work:\n\n{_block(code)}\n\nbut I get\n\n{_block(errors)}\n\n{end}"
+    )
+
+
+def _block(lines: Sequence[str]) -> str:
+    return "\n".join(["```", *lines, "```"])
 
 
 def _of_tests(said: str, secret: Collection[str]) -> list[str]:
@@ -47,8 +55,8 @@ def _of_tests(said: str, secret: Collection[str]) -> list[str]:
     return kept if any(ERROR.match(line) for line in kept) else []
 
 
-def _expectation(text: Sequence[str]) -> tuple[str, str]:
+def _expectation(text: Sequence[str]) -> tuple[list[str], list[str]]:
     """The code of the tests that did not hold, and what came instead."""
     errors = [ERROR.sub("", line) for line in text if ERROR.match(line)]
     code = [line.strip() for line in text if not ERROR.match(line) and not FRAME.match(line) and line.strip()]
-    return "\n".join(code[-4:]), "\n".join(filter(None, errors[:8]))
+    return code[-4:], list(filter(None, errors[:8]))

@@ -7,6 +7,7 @@ half of the tests pass, or fewer than 20, is refused. So is one of which this ho
 Of the tests that run a line, at most `MOST_TESTS` are kept, drawn by the line's number, and how many there are.
 """
 
+import importlib.util
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -85,6 +86,8 @@ async def survey(tree: Tree, box: Backend, run_tests: RunTests, kept: Path) -> S
             return Survey.model_validate_json(kept.read_bytes())
         except ValidationError:
             kept.unlink()
+    if missing := [name for name in ("coverage", "pytest") if importlib.util.find_spec(name) is None]:
+        raise ConfigError(f"tasks from packages need {missing[0]}: pip install 'burnish[packages]'")
     await _check_no_copy(tree, box)
     answer = await inside(tree, box, tree.files, ids=(), paths=(TESTS,))
     outcomes = _mapping(answer["outcomes"])

@@ -68,7 +68,9 @@ def task_of(tree: Tree, trial: Trial, base: str) -> TerminalTask:
     return TerminalTask(
         family=f"package:{package.name}",
         level=3 + FORMS.index(form) + (len(trial.faults) > 1),
-        instruction=issue(form, package.modules[0], trial.said, len(trial.shown), secret, f"{RUN} {TESTS}"),
+        instruction=issue(
+            form, trial.key[:8], package.modules[0], trial.said, len(trial.shown), secret, f"{RUN} {TESTS}"
+        ),
         files={**changed, **without(tree.tests, trial.hidden)},
         base=base,
         setup=(*START, commit("Import", 0)),

@@ -1,5 +1,7 @@
 """Plays tool calls of a terminal task in a real place and judges its end, without the environment."""
 
+from pathlib import Path
+
 from burnish.core.types import Json
 from burnish.domains.terminal.spec import CommandsCheck, EndStateCheck, TerminalTask
 from burnish.rewards import code_tests, end_state
@@ -12,9 +14,11 @@ LIMITS = ResourceLimits(wall_s=60.0, cpu_s=30.0, memory_mb=1024, disk_mb=64, num
 SUITE_LIMITS = ResourceLimits(wall_s=90.0, cpu_s=30.0, disk_mb=32, num_files=4096, num_processes=16)
 
 
-async def outcome(places: LocalPlaces, box: Box, task: TerminalTask, calls: tuple) -> tuple[float, str]:
+async def outcome(
+    places: LocalPlaces, box: Box, task: TerminalTask, calls: tuple, base: Path | None = None
+) -> tuple[float, str]:
     """What the end of the calls is worth, and what was printed on the way."""
-    place = await places.start(PlaceSpec(limits=LIMITS))
+    place = await places.start(PlaceSpec(limits=LIMITS, layers=(base,) if base else ()))
     try:
         for name, text in task.files.items():
             await place.write(name, text.encode())

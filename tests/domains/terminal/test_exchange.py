@@ -1,0 +1,146 @@
+"""Tasks go out as Harbor folders and come back solvable; rows of SWE-smith and SWE-bench become tasks."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from burnish.commands.tasks_exchange import export_command, import_command
+from burnish.core.errors import ConfigError
+from burnish.data import harbor
+from burnish.domains.terminal import families
+from burnish.domains.terminal.harbor_export import to_harbor
+from burnish.domains.terminal.harbor_import import from_harbor
+from burnish.domains.terminal.oracle import shell
+from burnish.domains.terminal.store import open_store
+from burnish.domains.terminal.store_writer import writing
+from burnish.sandbox import missing, open_box
+from burnish.sandbox.local_place import LocalPlaces
+from tests.domains.terminal.solving import outcome
+
+FOLDER = {
+    "task.toml": 'schema_version = "1.4"\n[metadata]\ndifficulty = "easy"\n',
+    "instruction.md": "Write done to /app/out.txt, tests are in /tests/test.sh.\n",
+    "environment/Dockerfile": "FROM debian:12\nWORKDIR /app\nCOPY in.txt .\nRUN mkdir -p made && echo 1 > made/one\n",
+    "environment/in.txt": "see /app/out.txt and /apparent\n",
+    "tests/test.sh": "cd /app; grep -q done out.txt && test -e made/one && ok=1\n"
+    "echo ${ok:-0} > /logs/verifier/reward.txt\n",
+    "solution/solve.sh": "echo done > /app/out.txt\n",
+}
+FAULTY = "def add(a, b):\n    return a - b\n"
+RIGHT = FAULTY.replace("-", "+")
+BUG = "--- a/calc/core.py\n+++ b/calc/core.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a + b\n+    return a - b\n"
+TESTS = (
+    "from calc.core import add\ndef test_add():\n    assert add(1, 2) == 3\n"
+    "def test_zero():\n    assert add(1, 0) == 1\n"
+)
+TREE = {"calc/__init__.py": "", "calc/core.py": RIGHT, "tests/test_core.py": TESTS, ".git/HEAD": "ref: x\n"}
+ROW = {
+    "instance_id": "me__calc.1", "repo": "me/calc", "problem_statement": "add is wrong", "patch": BUG,
+    "image_name": "img",
+    "FAIL_TO_PASS": ["tests/test_core.py::test_add"], "PASS_TO_PASS": ["tests/test_core.py::test_zero"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[tuple]:
+    if missing():
+        pytest.skip("this host cannot isolate")
+    with asyncio.Runner() as runner:
+        places, opened = LocalPlaces(), open_box(num_workers=1)
+        box = runner.run(opened.__aenter__())
+        yield runner, places, box
+        runner.run(places.stop())
+        runner.run(opened.__aexit__(None, None, None))
+
+
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def scores(world, task, *attempts, base=None):
+    runner, places, box = world
+    return [runner.run(outcome(places, box, task, calls, base))[0] for calls in attempts]
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("count_log", 1), ("git_commit", 1), ("repair_script", 0), ("fix_line", 1)]
+)
+def test_an_exported_task_comes_back_solvable(world, tmp_path, name, level):
+    task = families.family(name).make(Random(2), level)
+    harbor.write_folder(tmp_path / "task", *to_harbor(task, {}, f"burnish/{name}"))
+    back = from_harbor(harbor.read_folder(tmp_path / "task"))
+    assert back.instruction == task.instruction
+    assert scores(world, back, back.oracle, ()) == [1.0, 0.0]
+
+
+def test_a_harbor_task_runs_with_its_paths_moved(world, tmp_path):
+    task = from_harbor(harbor.read_folder(write(tmp_path, FOLDER)))
+    assert task.instruction == "Write done to /work/out.txt, tests are in /tmp/harbor/tests/test.sh."
+    assert task.files == {"in.txt": "see /work/out.txt and /apparent\n"} and task.level == 3
+    assert scores(world, task, task.oracle, ()) == [1.0, 0.0]
+
+
+def test_reward_files_that_disagree_are_no_solution(world, tmp_path):
+    both = FOLDER["tests/test.sh"] + "echo 0 > /logs/verifier/reward.json\n"
+    task = from_harbor(harbor.read_folder(write(tmp_path, FOLDER | {"tests/test.sh": both})))
+    planted = (shell("mkdir -p /tmp/harbor/logs/verifier; echo 1 > /tmp/harbor/logs/verifier/reward.json"),)
+    assert scores(world, task, task.oracle, planted) == [0.0, 0.0]
+
+
+def test_what_needs_a_container_is_left_out_and_told(tmp_path, capsys):
+    write(tmp_path / "in/good", FOLDER)
+    write(tmp_path / "in/image", FOLDER | {"environment/Dockerfile": "FROM ghcr.io/a/b:2\n"})
+    import_command(tmp_path / "in", tmp_path / "out", None)
+    assert "needs a container backend: instruction 1 of its Dockerfile builds on" in capsys.readouterr().err
+    store = open_store(tmp_path / "out")
+    assert store.size("train") + store.size("eval") == 1
+    with pytest.raises(ConfigError, match="can run here; 1 were left out"):
+        import_command(tmp_path / "in/image", tmp_path / "none", None)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("kind", ["swe-smith", "swe-bench"])
+def test_a_row_becomes_a_task_over_its_source_tree(world, tmp_path, kind):
+    row = dict(ROW)
+    tree = dict(TREE)
+    if kind == "swe-bench":  # its patch mends, and the tree is as it was before
+        tree |= {"calc/core.py": FAULTY, "tests/test_core.py": TESTS.partition("def test_zero")[0]}
+        added = "--- a/tests/test_core.py\n+++ b/tests/test_core.py\n@@ -3,0 +4,2 @@\n"
+        added += "".join(f"+{line}\n" for line in TESTS.splitlines()[3:])
+        row |= {"base_commit": "c0", "image_name": None, "patch": _reversed(BUG), "test_patch": added}
+    write(tmp_path / "sources/me__calc.1", tree)
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    import_command(tmp_path / "rows.jsonl", tmp_path / "out", tmp_path / "sources")
+    store = open_store(tmp_path / "out")
+    (task,) = [store.task(split, number) for split in ("train", "eval") for number in range(store.size(split))]
+    assert not any(name.startswith(".git") for name in task.files) and task.family == kind
+    assert not (store.base_folder(task.base) / ".git").exists()
+    assert scores(world, task, task.oracle, (), base=store.base_folder(task.base)) == [1.0, 0.0]
+
+
+def test_a_row_without_its_tree_says_what_it_needs(tmp_path):
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW) + "\n")
+    with pytest.raises(ConfigError, match=r"no task of .* can run here"):
+        import_command(tmp_path / "rows.jsonl", tmp_path / "out", None)
+
+
+def test_a_store_is_exported(tmp_path):
+    with writing(tmp_path / "store") as writer:
+        for seed in range(3):
+            writer.add("train", families.family("fix_line").make(Random(seed), 0))
+    export_command(tmp_path / "store", tmp_path / "out", "train", 2)
+    found = list(harbor.folders(tmp_path / "out"))
+    assert [folder.name for folder in found] == ["fix_line-train-00000", "fix_line-train-00001"]
+    assert harbor.read_folder(found[0]).config.environment.network_mode == "no-network"
+
+
+def _reversed(diff: str) -> str:
+    swap = {"-    return": "+    return", "+    return": "-    return"}
+    lines = [swap.get(line[:11], line[:11]) + line[11:] for line in diff.splitlines()]
+    return "\n".join([*lines[:-2], lines[-1], lines[-2], ""])
