@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from burnish.core.interval import Interval
+from burnish.dashboard.course_data import CourseView
 
 Outcome = Literal["promoted", "held", "ungated"]
 Curve = Sequence[tuple[float, float]]
@@ -68,6 +69,8 @@ class ReportData:
     failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
     verification: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     """What verdicts cost and came to, by domain, as `dashboard.verification` adds it up."""
+    courses: Sequence[CourseView] = ()
+    """Of each stage whose shares could change."""
     timing_s: Mapping[str, float] = field(default_factory=dict[str, float])
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     recipe: str = ""

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 from burnish.dashboard import words
 from burnish.dashboard.bars import stacked_bar
 from burnish.dashboard.charts import LARGE, SMALL, line_chart, write_whole
+from burnish.dashboard.course import course_tables
 from burnish.dashboard.data import DomainResult, Outcome, ReportData
 from burnish.dashboard.node import Child, node, to_html
 from burnish.dashboard.style import CHART_CSS, PAGE_CSS, PALETTE_CSS
@@ -45,8 +46,8 @@ def write_report(path: Path, data: ReportData) -> None:
 def page(data: ReportData) -> Element:
     """The whole page as a tree."""
     sections = [
-        _header(data), _domains(data), _curves(data), _trajectories(data), _failures(data), _verification(data),
-        _timing(data),
+        _header(data), _domains(data), _courses(data), _curves(data), _trajectories(data), _failures(data),
+        _verification(data), _timing(data),
     ]  # fmt: skip
     shown = [section for section in [*sections, _facts(data)] if section is not None]
     return node("html", _head(data), node("body", node("main", *shown)), lang="en")
@@ -100,6 +101,12 @@ def _domains(data: ReportData) -> Element | None:
     return _card(
         "Before and after", whisker_chart(data.domains), domain_table(data.domains), node("p", note, class_="soft")
     )
+
+
+def _courses(data: ReportData) -> Element | None:
+    if not data.courses:
+        return None
+    return _card("Domains, stage by stage", *[table for course in data.courses for table in course_tables(course)])
 
 
 def _curves(data: ReportData) -> Element | None:

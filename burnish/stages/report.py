@@ -20,6 +20,7 @@ from burnish.dashboard.report import write_report
 from burnish.dashboard.verification import verification_of
 from burnish.evals.gate import compare, gate
 from burnish.evals.records import failures, summarise
+from burnish.stages.course_report import courses
 from burnish.stages.evaluate import results_at
 from burnish.stages.gate import evaluations
 from burnish.stages.report_samples import trajectory_views
@@ -76,6 +77,7 @@ def report_data(session: Session) -> ReportData:
         verification=verification_of(row.values for row in rows),
         timing_s=_timing(rows),
         facts=_facts(session),
+        courses=courses(session),
         recipe=json.dumps(session.recipe.model_dump(mode="json"), indent=2),
     )
 

@@ -17,8 +17,11 @@ from typing import Any
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import TaskEntry
 from burnish.rollout.episodes import check_trains
+from burnish.rollout.phases import graph_lines
 from burnish.rollout.scheduler import priority_function
 from burnish.stages import training
+from burnish.stages.curriculum import check_signal, plan_of
+from burnish.stages.guard import Guard, check_guard
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_domains import rules_of
@@ -34,7 +37,9 @@ TRAINS = True
 
 def check_entries(config: Config, entries: Sequence[TaskEntry]) -> None:
     """`ConfigError` where a domain's own options or the scheduler's rules do not fit."""
-    rules_of(config, entries)
+    rules = rules_of(config, entries)
+    check_signal(plan_of(config, entries), {name: rule.config.group_size for name, rule in rules.items()})
+    check_guard(config.guard, list(rules), max_staleness=config.max_staleness, ema_decay=config.ema_decay)
     if not config.max_staleness:
         return
     scheduler = config.scheduler_config()
@@ -45,6 +50,13 @@ def check_entries(config: Config, entries: Sequence[TaskEntry]) -> None:
             f"stage 'rl': scheduler.domains has rules for {', '.join(map(repr, unknown))}, which no entry of tasks is "
             f"reported under; there are: {', '.join(names)}"
         )
+
+
+def described(config: Config, entries: Sequence[TaskEntry]) -> list[str]:
+    """The stage graph, where there is one, and the gates."""
+    plan = plan_of(config, entries)
+    gates = config.guard.in_words(config.num_steps) if config.guard else []
+    return [*(graph_lines(plan.rules) if plan.has_graph else []), *gates]
 
 
 def run(session: Session, config: Config) -> dict[str, Any]:
@@ -58,18 +70,23 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     first = training.resume(session, plan.saved)
     if first:
         session.ledger.commit_steps(session.position, first - 1)
+    plan.course.restore(first)
+    guard = Guard(session, config.guard, plan.course, config.num_steps, plan.saved)
+    guard.begin(first)
     steps = asynchronous_steps if config.max_staleness else synchronous_steps
     num_barren = 0
     with progress_bar(session.console) as progress, closing(steps(session, config, plan, first)) as taken:
         bar = progress.add_task("rl", total=config.num_steps, completed=first, note="")
         for step, rewards in enumerate(taken, start=first):
             num_barren = 0 if rewards else num_barren + 1
-            if num_barren == _MAX_STEPS_WITHOUT_SIGNAL:
+            if num_barren == _MAX_STEPS_WITHOUT_SIGNAL and plan.course.plan.is_still:  # else another domain may enter
                 raise ConfigError(_barren_message(config))
             progress.update(bar, advance=1, note=" ".join(f"{name} {value:.2f}" for name, value in rewards.items()))
-            if (step + 1) % config.checkpoint_every == 0 or step + 1 == config.num_steps:
-                training.settle(session, step, plan.saved)
-    return training.finish(session)
+            is_last = step + 1 == config.num_steps
+            if is_last or (step + 1) % config.checkpoint_every == 0 or guard.is_due(step + 1):
+                training.settle(session, step, plan.saved, guard.keeps())
+            guard.after(step + 1)
+    return guard.finish()
 
 
 def synchronous_steps(session: Session, config: Config, plan: Plan, first: int) -> Generator[dict[str, float]]:

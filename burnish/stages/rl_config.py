@@ -10,7 +10,10 @@ from burnish.learner.schedule import Decay
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
 from burnish.objectives.kl import PenaltyKind
+from burnish.rollout.corrections import CorrectionsConfig
+from burnish.rollout.course import MixtureConfig
 from burnish.rollout.scheduler_config import SchedulerConfig
+from burnish.stages.guard_config import GuardConfig
 from burnish.stages.rl_critic import CriticConfig
 from burnish.stages.rl_loss import (
     RATIO_OPTIONS,
@@ -58,6 +61,12 @@ class Config(Updates):
     """At an update, samples under way go on with the new weights, or the update waits until they have ended."""
     scheduler: dict[str, JsonValue] = {}
     """What begins when, retries, over-sampling, budgets (docs/scheduling.md); read with `max_staleness` above 0."""
+    mixture: MixtureConfig = MixtureConfig()
+    """How much of the training each domain gets, and how that changes (docs/staged_training.md)."""
+    corrections: CorrectionsConfig | None = None
+    """Tasks of a kind that fails more often than others of its domain are drawn more often; None: they are not."""
+    guard: GuardConfig | None = None
+    """Suites that must not get worse: every few steps the newest weights are promoted, held or rolled back."""
     mismatch_limit: float | None = Field(None, gt=0)
     """How far sampler and learner may be apart, in nats a token on average, before the run stops; None is 0.001 in
     float32 and 0.15 in bfloat16."""

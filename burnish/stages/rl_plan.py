@@ -18,7 +18,7 @@ from burnish.objectives.dialects import Choice
 from burnish.rollout.attempts import NO_LIMIT
 from burnish.rollout.collect import Collector, Sampling
 from burnish.rollout.groups import Group
-from burnish.rollout.mixture import Mixture
+from burnish.stages.curriculum import Course, open_course
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_credit import ReferenceLogprobs, ReferenceTop, Shaping
 from burnish.stages.rl_critic import Critic, PolicyAndCritic, new_critic
@@ -54,6 +54,7 @@ class Plan:
     """What was chosen before the loop. `rules` and `algorithms` are by the name that tasks are reported under."""
 
     collector: Collector
+    course: Course
     rules: Mapping[str, Rule]
     algorithms: Mapping[str, Algorithm]
     rewards: Rewards
@@ -98,8 +99,10 @@ def make_plan(session: Session, config: Config) -> Plan:
     weights = PolicyAndCritic(session.policy, critic) if critic else session.policy
     mismatch, corrected = Mismatch(), Corrected()
     algorithms = _Algorithms(session.policy, config, mismatch, corrected)
+    course = open_course(session, config)
     return Plan(
-        collector=_collector(session, config, rules),
+        collector=_collector(session, config, rules, course),
+        course=course,
         rules=rules,
         algorithms={name: algorithms.of(rule) for name, rule in rules.items()},
         rewards=rewards,
@@ -110,11 +113,11 @@ def make_plan(session: Session, config: Config) -> Plan:
     )
 
 
-def _collector(session: Session, config: Config, rules: Mapping[str, Rule]) -> Collector:
+def _collector(session: Session, config: Config, rules: Mapping[str, Rule], course: Course) -> Collector:
     return Collector(
         means=session.means,
         ledger=session.ledger,
-        mixture=Mixture(session.live_sources, seed=session.train_seed, exclude=session.held_out_prompts()),
+        mixture=course.mixture,
         stage=session.position,
         seed=session.train_seed,
         group_size=config.group_size,

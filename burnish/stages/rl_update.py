@@ -5,6 +5,7 @@ Every batch is divided once by its own weight, and counts by its replies times t
 """
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise
@@ -117,6 +118,9 @@ def log_step(
         metrics |= approximate.metrics()
     if "entropy" in trained:
         _watch_entropy(session, plan.entropies, trained["entropy"])
+    started = time.monotonic()
+    plan.course.observe(step, rollouts)
+    timing = {**timing, "course_s": time.monotonic() - started}
     session.metrics.log(step, session.stage_name, **metrics, **timing, **session.means.verify_metrics())
     session.heartbeat()
     return mean_scores(rollouts) if rollouts.kept else {}

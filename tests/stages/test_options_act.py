@@ -29,7 +29,9 @@ OTHER_PAIRS = "FOLDER/pairs.jsonl"
 STEPS, OTHER_STEPS = "FOLDER/steps.jsonl", "FOLDER/other_steps.jsonl"
 STORED, OTHER_STORED = "FOLDER/stored.parquet", "FOLDER/other.parquet"
 
-SEEN_ELSEWHERE = {"checkpoint_every", "endpoint", "max_staleness", "in_flight", "scheduler"}
+SEEN_ELSEWHERE = {
+    "checkpoint_every", "endpoint", "max_staleness", "in_flight", "scheduler", "mixture", "corrections", "guard",
+}  # fmt: skip
 """Options that leave no trace in an unbroken run of a moment; other tests of this folder see what they do."""
 
 
