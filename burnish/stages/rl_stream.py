@@ -135,6 +135,7 @@ class _Loop:
             decision = self._scheduler.decide(now_s, self._load())
             self._carry_out(decision, now_s)
             if decision.load_weights:
+        self._trainer.go_on()
                 return self._train()
             if not (self._plan(now_s) or self._judge(0.0)):
                 self._go_on(has_let_go=bool(decision.ended))

@@ -68,6 +68,7 @@ class Trainer:
         self.session, self.config, self.plan, self.versions = session, config, plan, versions
         self.origin = origin_of(session, config, plan)
         self._why: dict[str, str] = {}
+        self._rested_s = time.monotonic()
 
     def note_end(self, ended: Ended) -> None:
         """Remember why a group was let go, for the metrics of its step."""
@@ -85,8 +86,15 @@ class Trainer:
         trained["num_groups_without_signal"] = whys["no_signal"]
         if not rollouts.members:  # all prompts were let go before they began
             return {}
-        timing = {"train_s": time.monotonic() - started, "idle_s": idle_s}
+        timing = {
+            "train_s": time.monotonic() - started, "idle_s": idle_s,
+            "sample_s": max(0.0, started - self._rested_s - idle_s),
+        }  # fmt: skip
         return log_step(self.session, self.plan, step, rollouts, trained, timing)
+
+    def go_on(self) -> None:
+        """The work for the next update begins now."""
+        self._rested_s = time.monotonic()
 
     def update(self, step: int, rollouts: StepRollouts) -> dict[str, float]:
         """Make a step's update."""
