@@ -77,11 +77,19 @@ def check_recipe(recipe: Recipe) -> dict[str, Any]:
     _check_data(recipe, opened, sources)
     if trains(opened):
         refuse_unproven(recipe, sources, terminal(stderr=True))
+    _describe(recipe, opened)
     stages = [
         {"use": stage["use"], **plugin.config.model_dump(mode="json")}
         for stage, plugin in zip(recipe.stages, opened, strict=True)
     ]
     return {**recipe.model_dump(mode="json"), "stages": stages}
+
+
+def _describe(recipe: Recipe, stages: list[StagePlugin]) -> None:
+    """Say what stages have to say of themselves, beside the resolved recipe."""
+    for plugin in stages:
+        for line in plugin.module.described(plugin.config, recipe.tasks) if hasattr(plugin.module, "described") else ():
+            terminal(stderr=True).print(line)
 
 
 def _check_data(recipe: Recipe, stages: list[StagePlugin], sources: list[Source]) -> None:
@@ -94,17 +102,9 @@ def _check_data(recipe: Recipe, stages: list[StagePlugin], sources: list[Source]
 def _held_out_prompts(recipe: Recipe, sources: list[Source]) -> frozenset[str]:
     return frozenset(draw.task.prompt_hash for draw in held_out(sources, derive(recipe.seed, "eval")))
 
-    _describe(recipe, opened)
 
 def _check_tasks(recipe: Recipe, sources: list[Source], *, trains: bool) -> None:
     """Each source has held-out tasks and, if there is training, a task to train on that is not one of them."""
     exclude = _held_out_prompts(recipe, sources)
     for source in sources if trains else []:
         Mixture([source], seed=recipe.seed, exclude=exclude).draw(0)
-def _describe(recipe: Recipe, stages: list[StagePlugin]) -> None:
-    """Say what stages have to say of themselves, beside the resolved recipe."""
-    for plugin in stages:
-        for line in plugin.module.described(plugin.config, recipe.tasks) if hasattr(plugin.module, "described") else ():
-            terminal(stderr=True).print(line)
-
-
