@@ -1,11 +1,12 @@
 r"""The one letter that a reply chooses among labelled choices.
 
 Where it stands is `regions`' matter (`\boxed{B}`, `#### B`, "the answer is B"); a reply without mark or cue is
-its first label if that stands at the start, alone or before a mark (`B`, `(B)`, `B. Paris`, `Option B`).
+its first label if that stands at the start, alone or before a mark (`B`, `(B)`, `B. Paris`, `Option B`, `-> B`), or the
+label that it calls right and says no more (`B is correct`, `The best option is B.`).
 
 Decisions: the case of a label counts, so that the article `a` is no choice; but a small letter is one where a bracket
-closes behind it or nothing else is said (`b) Paris`, `(b)`, `b`), and no other label is named. Full-width letters are
-letters. Tags are no part of a reply. Two different labels are no choice.
+closes behind it or nothing else is said (`b) Paris`, `(b)`, `option b`, `the answer is b.`), and no other label is
+named. Full-width letters are letters. Tags are no part of a reply. Two different labels are no choice.
 Not covered: choosing by repeating a choice's text.
 """
 
@@ -16,8 +17,19 @@ from collections.abc import Sequence
 from burnish.rewards.regions import LONGEST_REPLY, NOTE, answer_region
 
 BARE = re.compile(r"\s*(?:[Oo]ption|[Cc]hoice)?[\s*_`\"'$\\({\[]{0,10}(?:(?:text|textbf|mathrm)\{?[\s*(]{0,4})?")
+ARROW = re.compile(r"\s*(?:[-=]>|[→⇒➜])\s*")
+RIGHT = "(?:best|correct|right)"
+CHOICE = "(?:option|choice|one)"
+CALLED_RIGHT = re.compile(
+    rf"\s*(?:so,?\s|i (?:think|choose|pick)\s)?(?:the )?(?:{RIGHT} {CHOICE} is (?P<last>.{{1,20}}?)"
+    rf"|(?:{CHOICE} )?(?P<first>.{{1,20}}?) is (?:the )?{RIGHT}(?: (?:answer|{CHOICE}))?)[\s.!*_]*",
+    re.IGNORECASE,
+)
+NAMED_BEFORE = r"(?:\s*(?:[Oo]ption|[Cc]hoice|(?:[Tt]he )?[Aa]nswer(?: is|:))\s)?"
 SMALL = re.compile(
-    r"(?P<before>[\s*_`\"'$(\[]{0,9})(?P<letter>[a-z])(?P<behind>[*_`\"'$]{0,3}(?:[)\]].*|[\s.]*))", re.DOTALL
+    rf"(?P<before>{NAMED_BEFORE}[\s*_`\"'$(\[]{{0,9}})"
+    r"(?P<letter>[a-z])(?P<behind>[*_`\"'$]{0,3}(?:[)\]].*|[\s.]*))",
+    re.DOTALL,
 )
 MARKED_AFTER = re.compile(r"[*_ ]{0,3}[).:\]-]|[\s*_`\"'$\\)}\].]*$")
 
@@ -25,12 +37,20 @@ MARKED_AFTER = re.compile(r"[*_ ]{0,3}[).:\]-]|[\s*_`\"'$\\)}\].]*$")
 def chosen(reply: str, labels: Sequence[str]) -> str | None:
     """Read the chosen label; None where there is not exactly one."""
     said = NOTE.sub(" ", unicodedata.normalize("NFKC", reply[-LONGEST_REPLY:]))
-    reply = _in_capitals(said, labels)
+    reply = _in_capitals(ARROW.sub(" ", said, count=1) if ARROW.match(said) else said, labels)
+    if called := CALLED_RIGHT.fullmatch(reply):
+        return _alone(called["last"] or called["first"], labels)
     region = answer_region(reply)
     if region.kind == "plain" or (region.kind == "cue" and not _labels_in(region.text, labels)):
         return _at_start(reply.strip()[:10_000], labels)
     found = _labels_in(region.text[:10_000], labels)
     return found.pop() if len(found) == 1 else None
+
+
+def _alone(text: str, labels: Sequence[str]) -> str | None:
+    """The label that a few words are, with brackets or bold around it and nothing else."""
+    bare = _in_capitals(re.sub(r"^(?:option|choice)\s", "", text, flags=re.IGNORECASE), labels)
+    return next((label for label in labels if bare.strip(" *_`\"'$().[]") == label), None)
 
 
 def _in_capitals(text: str, labels: Sequence[str]) -> str:

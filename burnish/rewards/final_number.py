@@ -6,7 +6,8 @@ number of the last sentence that has one.
 
 Decisions: what is not one number is no answer: ranges (3-5), clock times (2:14), dates, ratios, powers,
 lists, `7 or 8` (also before an equals sign), `18 dollars and 50 cents`, `a = b` with two different numbers,
-another number alone on a later line. A decimal equals a non-terminating truth from six correct decimals on
+`between 3 and 3`, another number alone on a later line. Number words (`eighteen`) count where there is no digit and
+nothing else is said. A decimal equals a non-terminating truth from six correct decimals on
 (rounded or cut off). `18%` is 18 to a truth of 18 and 0.18 to a truth of 0.18: a sign may be left out, not
 exchanged for another value.
 Not covered: arithmetic that is not carried out (`3 + 15` without its sum).
@@ -16,7 +17,8 @@ import re
 from fractions import Fraction
 from itertools import pairwise
 
-from burnish.rewards.numbers import Number, numbers, plain
+from burnish.rewards import number_words
+from burnish.rewards.numbers import Number, numbers, plain, single
 from burnish.rewards.regions import Region, answer_region
 
 NUM_DECIMALS_OF_A_FRACTION = 6
@@ -32,13 +34,24 @@ LEADS_TO_NUMBER = re.compile(
     r"|price|number|amount|value|sum)\b){0,24}"
 )
 
+RANGE = re.compile(r"\b(?:between|from)\W{0,9}$", re.IGNORECASE)
+LEADS_TO_WORDS = re.compile(r"[\s:=*_]*(?:(?:is|are|was|be|equals)\b[\s:*_]*)?", re.IGNORECASE)
+
 
 def final_number(reply: str) -> Number | None:
     """Read the number that a reply gives as its answer; None where there is not exactly one."""
     region = answer_region(reply)
+    if not any(map(str.isnumeric, reply)):
+        return _of_words(region.text)
     if region.kind == "mark":
         return _of_mark(plain(region.text))
     return _of_sentence(region)
+
+
+def _of_words(text: str) -> Number | None:
+    lead = LEADS_TO_WORDS.match(text)
+    value = number_words.read(text[lead.end() :] if lead else text)
+    return None if value is None else single(str(value))
 
 
 def is_same_number(truth: Number, answer: Number) -> bool:
@@ -82,9 +95,9 @@ def _with_value(number: Number) -> Number | None:
 
 def _are_joined(text: str, left: Number, right: Number) -> bool:
     """Whether two numbers are one expression or two offers, and not two facts."""
-    if left.value == right.value and left.value is not None:
-        return False
     between = text[left.end : right.start]
+    if left.value == right.value and left.value is not None:
+        return bool(RANGE.search(text[: left.start]) and JOINED.fullmatch(between))
     return bool(JOINED.fullmatch(between) or ALTERNATIVES.search(between))
 
 

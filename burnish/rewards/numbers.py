@@ -5,9 +5,10 @@ Read: thousands marks (`1,000`, `1 000`, `1'000`, `1{,}000`), `.5` and `5.`, fra
 `trillion` and `dozen`, `minus 5`, digits of all scripts, the Unicode minus. Currency signs and bold go.
 
 Decisions: values are `Fraction`s. Digits and exponents end at `MOST_DIGITS`: a longer number is there, but has
-no value; so has one with a zero below the line, a comparison before it (`x < 5`) or glued letters
-and digits behind it (`5x3`). Ordinals (18th) and parts of words (x2, B-52) are no numbers.
-Not covered: number words (eighteen), decimal commas, Roman numerals.
+no value; so has one with a zero below the line, a comparison before it (`x < 5`), glued letters
+and digits behind it (`5x3`), or above something as its power (`x^3`). Ordinals (18th), parts of words (x2, B-52) and
+powers of a unit (`5 m³`) are no numbers. An arrow is no comparison.
+Not covered: number words within a text (`number_words` reads a text of nothing else), decimal commas, Roman numerals.
 """
 
 import re
@@ -38,6 +39,7 @@ REWRITES = tuple(
         (r"(?<=[0-9]) ?[*xX] ?10 ?(?:\^|\*\*) ?\{?([+-]?[0-9]{1,6})\}?", r"e\1"),
         (r"(?<![0-9.,])10 ?\^ ?\{?([+-]?[0-9]{1,6})\}?", r"1e\1"),
         (r"\*\*|__|[`~{}]", " "),
+        (r"--?>|^ *=>|\\(?:[Ll]ong)?[rR]ightarrow\b|\\to\b|[→⇒⟹➜]", " → "),
         (r"\\(?=[$%()\[\]])", ""),
         (r"(?<![0-9])(?:USD|EUR|GBP|INR|US|CA|AU)?[$€£¥₹] ?(?=[+-]?[0-9.])|\b(?:USD|EUR|GBP|INR) ?(?=[0-9])", ""),
         (r"[$€£¥₹]", " "),
@@ -55,6 +57,11 @@ NUMBER = re.compile(
 )
 SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 PART_OF_WORD = re.compile(r"[A-Za-z_]-?$")
+POWER = re.compile(r"\^ ?-?$")
+POWER_OF_UNIT = re.compile(
+    r"(?<![A-Za-z])(?:[kcdm]?m|in|ft|yd|mi|inch(?:es)?|foot|feet|yards?|miles?|(?:kilo|centi|deci|milli)?met(?:er|re)s?)"
+    r"\^ ?$"
+)
 ORDINAL = re.compile(r"(?:st|nd|rd|th)\b|_")
 COMPARED = re.compile(r"(?:[<>!]=|=[<>]|[<>≤≥±≠]|\\(?:le|ge|lt|gt|leq|geq|pm|neq?)|\b(?:than|least|most)) ?$")
 GLUED = re.compile(r"[A-Za-z][0-9]|\+(?![0-9 ])|\+$| ?±| ?\\pm")
@@ -84,10 +91,10 @@ def numbers(text: str) -> list[Number]:
     """Find the numbers of a text that `plain` rewrote."""
     found: list[Number] = []
     for match in NUMBER.finditer(text):
-        before = text[max(0, match.start() - 8) : match.start()]
-        if PART_OF_WORD.search(before) or ORDINAL.match(text, match.end()):
+        before = text[max(0, match.start() - 16) : match.start()]
+        if PART_OF_WORD.search(before) or POWER_OF_UNIT.search(before) or ORDINAL.match(text, match.end()):
             continue
-        has_value = not (COMPARED.search(before) or GLUED.match(text, match.end()))
+        has_value = not (COMPARED.search(before) or POWER.search(before) or GLUED.match(text, match.end()))
         found.append(_read(match, has_value))
     return found
 

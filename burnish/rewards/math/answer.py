@@ -2,7 +2,8 @@ r"""Which part of a reply is its one answer.
 
 In order: what stands in the last `\boxed{...}` (with those before it that a comma, `and` or `or` joins to it), behind
 the last `####`, inside the last `<answer>`; what follows the last cue ("the answer is"); the whole reply if it can be
-read; the last formula of the last sentence that has one; the last number, by `final_number`.
+read; the only numbers of the reply, if they are a time of day; the last formula of the last sentence that has one;
+the last number, by `final_number`.
 
 Decisions: thinking that is not closed holds no answer; neither does a box that is not closed, nor one that
 "or" follows. Only the last `LONGEST_REPLY` characters are looked at.
@@ -33,6 +34,7 @@ BETWEEN = re.compile(r"\s*(?:,|;|,?\s*(?:and|or))\s*|\s*")
 NOTE_BUT_ANSWER = re.compile(r"<<[^<>\n]{0,200}>>")
 REASON = re.compile(r"\b(?:because|since|as|where|which|so|if|when|by)\b|[(]\s*(?:because|since|as)\b", re.IGNORECASE)
 NO_STATEMENT = re.compile(r"\b(?:not|never|no|than|except|unlike)\b|n't\b", re.IGNORECASE)
+TIME_OF_DAY = re.compile(r"\b[0-2]?[0-9]:[0-5][0-9]\s?(?:[ap]m\b|[ap]\.m\.)", re.IGNORECASE)
 BOLD = re.compile(r"(?<![\w)\]}])\*\*|\*\*(?![\w(\[{\\])|`")
 
 
@@ -92,6 +94,9 @@ def _of_prose(text: str, is_readable: Callable[[str], bool]) -> str:
         return _after_cue(text[cues[-1].end() :].strip(), is_readable)
     if len(text) <= LONGEST_WHOLE and is_readable(text):
         return text
+    times = list(TIME_OF_DAY.finditer(text))
+    if len(times) == 1 and len(re.findall(r"[0-9]+", text)) == 2 and not (NO_STATEMENT.search(text) or "?" in text):
+        return times[0].group()
     sentences = [part for part in SENTENCE_END.split(text) if part.strip()]
     for sentence in reversed(sentences):
         if formulas := list(FORMULA.finditer(sentence)):

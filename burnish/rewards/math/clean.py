@@ -30,10 +30,13 @@ SIGNS = str.maketrans(
 GREEK = str.maketrans(
     {char: f" \\{unicodedata.name(char).split()[-1].lower()} " for char in "αβγδεζηθικλμνξρστυφχψωΓΔΘΛΞΣΦΨΩ"}
 )
+LONE_DOLLAR = re.compile(r"(?<![\\$])\$(?=\s?[0-9.])")
 REWRITES = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in [
         (r"\\boxed\b|\\fbox\b", " "),
+        (r"^\s*(?:[-=]>|[→⇒⟹➜]|\\(?:to|(?:[Ll]ong)?[rR]ightarrow)(?![A-Za-z]))", " "),
+        (r"\{:\}", ":"),
         (r"\\(?:left|right)\s*\.", " "),
         (r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])", ""),
         (r"(?<!\\)\\!|\\(?:displaystyle|textstyle|limits|nolimits|hfill|noindent)(?![A-Za-z])", ""),
@@ -57,6 +60,8 @@ REWRITES = tuple(
 
 def cleaned(text: str) -> str:
     """The text in the one way of writing; its length is capped by who calls."""
+    if text.replace("$$", "").replace("\\$", "").count("$") == 1:  # which opens and closes no formula
+        text = LONE_DOLLAR.sub(r"\\$", text)
     for char, plain in VULGAR.items():
         if char in text:
             text = re.sub(rf"(?<=[0-9])\s?{char}", f" {plain} ", text).replace(char, f"({plain})")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from burnish.core.types import Json, Verdict
+from burnish.rewards import number_words
 from burnish.rewards.math import numeric, reading
 from burnish.rewards.math.answer import BOX, answer_of
 from burnish.rewards.math.clean import cleaned
@@ -59,9 +60,9 @@ def decide(truth: str, reply: str) -> Decision:
     """Find the answer in a reply and compare it with the truth."""
     if len(reply) <= MOST_CHARACTERS and cleaned(truth) == cleaned(reply):
         return Decision(outcome="equal", answer=reply, why="written alike")
-    expected = _of_truth(truth)
+    expected = _with_digits(_of_truth(truth))
     try:
-        answer = answer_of(reply, _is_readable)
+        answer = _with_digits(answer_of(reply, _is_readable))
     except Unreadable as error:
         return Decision(outcome="different", answer="", why=f"no answer: {error}")
     with bounded():
@@ -73,6 +74,11 @@ def decide(truth: str, reply: str) -> Decision:
             return Decision(outcome="different", answer=answer, why=f"beyond a limit: {error}")
         except Undecided as error:
             return Decision(outcome="undecided", answer=answer, why=str(error))
+
+
+def _with_digits(text: str) -> str:
+    value = number_words.read(text)
+    return text if value is None else str(value)
 
 
 def _of_truth(truth: str) -> str:
