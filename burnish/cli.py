@@ -180,6 +180,19 @@ def replay(
     raise typer.Exit(0 if replay_command(run, as_json=as_json) else 1)
 
 
+@app.command(name="replay-episode")
+@polite
+def replay_episode(
+    run: Annotated[Path, typer.Argument(help="A run folder, for example runs/terminal.")],
+    episode: Annotated[str, typer.Argument(metavar="ID", help="GROUP/MEMBER of stage rl, or a task's id.")],
+    pause_s: Annotated[float, typer.Option(min=0, help="Seconds between turns.")] = 0.0,
+) -> None:
+    """Play an episode of a run, turn by turn."""
+    from burnish.commands.replay_episode import replay_episode
+
+    replay_episode(run, episode, pause_s=pause_s)
+
+
 @app.command()
 @polite
 def postmortem(run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from burnish.core.interval import Interval
+from burnish.dashboard.episode_data import EpisodePair
 from burnish.dashboard.course_data import CourseView
 
 Outcome = Literal["promoted", "held", "ungated"]
@@ -66,6 +67,7 @@ class ReportData:
     domains: Mapping[str, DomainResult]
     curves: Mapping[str, Mapping[str, Curve]] = field(default_factory=dict[str, Mapping[str, Curve]])
     trajectories: Sequence[TrajectoryView] = ()
+    episodes: Sequence[EpisodePair] = ()
     failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
     verification: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     """What verdicts cost and came to, by domain, as `dashboard.verification` adds it up."""

@@ -13,6 +13,7 @@ from burnish.dashboard.bars import stacked_bar
 from burnish.dashboard.charts import LARGE, SMALL, line_chart, write_whole
 from burnish.dashboard.course import course_tables
 from burnish.dashboard.data import DomainResult, Outcome, ReportData
+from burnish.dashboard.episodes import episode_pair
 from burnish.dashboard.node import Child, node, to_html
 from burnish.dashboard.style import CHART_CSS, PAGE_CSS, PALETTE_CSS
 from burnish.dashboard.tables import (
@@ -46,7 +47,8 @@ def write_report(path: Path, data: ReportData) -> None:
 def page(data: ReportData) -> Element:
     """The whole page as a tree."""
     sections = [
-        _header(data), _domains(data), _courses(data), _curves(data), _trajectories(data), _failures(data),
+        _header(data), _domains(data), _courses(data), _curves(data),
+        _episodes(data), _trajectories(data), _failures(data),
         _verification(data), _timing(data),
     ]  # fmt: skip
     shown = [section for section in [*sections, _facts(data)] if section is not None]
@@ -116,6 +118,14 @@ def _curves(data: ReportData) -> Element | None:
     grid = node("div", *[_figure(title, line_chart(title, s, SMALL)) for title, s in others], class_="grid-2")
     note = node("p", "Faint: each step as measured. Strong: the mean over neighbouring steps.", class_="soft")
     return _card("Learning", note, _figure(first, line_chart(first, headline, LARGE)), grid)
+
+
+def _episodes(data: ReportData) -> Element | None:
+    if not data.episodes:
+        return None
+    note = "Held-out tasks of several turns, those first whose score changed most. Pale: what the world answered."
+    folded = [episode_pair(pair, is_open=index == 0) for index, pair in enumerate(data.episodes)]
+    return _card("Episodes, before and after", node("p", note, class_="soft"), *folded)
 
 
 def _trajectories(data: ReportData) -> Element | None:

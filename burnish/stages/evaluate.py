@@ -95,7 +95,8 @@ def results_at(session: Session, position: int) -> list[EvalResult]:
 def result_json(result: EvalResult, done: Done) -> dict[str, Json]:
     """A result as the ledger keeps it."""
     plain = asdict(replace(result, parts=dict(result.parts)))
-    return {**plain, "num_tokens": done.trajectory.num_sampled}
+    steps: list[Json] = [asdict(step) for step in done.trajectory.steps]
+    return {**plain, "num_tokens": done.trajectory.num_sampled, **({"steps": steps} if steps else {})}
 
 
 def kept_result(payload: Mapping[str, Any]) -> EvalResult:

@@ -23,6 +23,7 @@ from burnish.evals.records import failures, summarise
 from burnish.stages.course_report import courses
 from burnish.stages.evaluate import results_at
 from burnish.stages.gate import evaluations
+from burnish.stages.report_episodes import episode_pairs
 from burnish.stages.report_samples import trajectory_views
 from burnish.stages.rl_parts import is_part
 from burnish.stages.session import Session
@@ -73,6 +74,7 @@ def report_data(session: Session) -> ReportData:
         domains=_domains(session, chosen),
         curves={HELD_OUT: _held_out_curves(session, rows)} | _curves(rows),
         trajectories=trajectory_views(session),
+        episodes=episode_pairs(session, evaluations(session)[0], chosen) if chosen is not None else [],
         failures=failures(results_at(session, chosen)) if chosen is not None else {},
         verification=verification_of(row.values for row in rows),
         timing_s=_timing(rows),

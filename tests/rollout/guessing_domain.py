@@ -89,13 +89,13 @@ class Guessing:
         """See `Domain`: task number i has the number i + 1."""
         return Task(
             id=task_id(self.name, split, seed, index), domain=self.name,
-            messages=(Message(role="user", content=f"Guess my number, from 1 to 9. ({split})"),),
+            messages=(Message(role="user", content=f"Guess my number, from 1 to 9. ({split} {index})"),),
             truth={"secret": index + 1}, limits=Limits(max_new_tokens=24, max_steps=self.max_steps), source=split,
         )  # fmt: skip
 
     async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
         """See `Domain`."""
-        return Verdict.unscorable("a game is judged by its room")
+        return Verdict.scored(0.0, evidence="a game is judged by its room")
 
     def environment(self, backend: Backend) -> Room:
         """See `HasEnvironment`."""
