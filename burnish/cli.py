@@ -47,6 +47,7 @@ DomainOptions = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Equal seeds give equal tasks.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Chance = Annotated[float, typer.Option(min=0, max=0.99, help="What a guess may score; above it tasks are weak.")]
 IsolationOption = Annotated[
     str, typer.Option(help="namespaces, or none: run the code with no isolation at all.", metavar="HOW")
 ]
@@ -260,12 +261,13 @@ def tasks_check(
     seed: Seed = 1,
     options: DomainOptions = None,
     isolation: IsolationOption = "namespaces",
+    chance: Chance = 0.1,
     as_json: AsJson = False,
 ) -> None:
     """Prove that gold scores 1, that nothing, junk and hostile replies score 0, and that verdicts agree."""
     from burnish.commands.check_domain import check_domain
 
-    raise typer.Exit(check_domain(domain, n, seed, options or [], isolation, as_json=as_json))
+    raise typer.Exit(check_domain(domain, n, seed, options or [], isolation, chance=chance, as_json=as_json))
 
 
 @tasks_app.command(name="build")
@@ -333,6 +335,19 @@ def suites_show(
     from burnish.commands.suites import show_suites
 
     show_suites(suites, as_json=as_json)
+
+
+@suites_app.command(name="check")
+@polite
+def suites_check(
+    suites: Annotated[list[str], typer.Argument(metavar="SUITE...", help="Suites, layers, or TOML files.")],
+    num: Annotated[int | None, typer.Option(min=1, help="Tasks per domain, instead of the suite's numbers.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Try what replies that know nothing earn; 1 if a suite is weak."""
+    from burnish.commands.suites import check_suites
+
+    raise typer.Exit(check_suites(suites, num, as_json=as_json))
 
 
 @template_app.command(name="check")

@@ -1,9 +1,10 @@
-"""What `burnish eval` evaluates on, and `burnish suites list | show`.
+"""What `burnish eval` evaluates on, and `burnish suites list | show | check`.
 
 Without `--suite`, a model that lies in a run folder is evaluated on that run's kinds of task (other
 tasks of them, if the seed is another), and any other model on `USUAL`.
 """
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -12,8 +13,12 @@ from rich.table import Table
 
 from burnish.core.recipe import SandboxConfig, TaskEntry
 from burnish.core.run_folder import kept_recipe
-from burnish.evals.suites import LAYERS, Suite, named, read_suite, shipped
-from burnish.stages.eval_suite import open_suite
+from burnish.core.types import Json, Task, Verdict
+from burnish.core.visible import visible
+from burnish.evals import weakness
+from burnish.evals.suites import LAYERS, OpenSuite, Suite, named, opened, read_suite, shipped
+from burnish.rollout.judge import judge_in
+from burnish.sandbox import open_box
 from burnish.stages.terminal import terminal
 
 USUAL = Suite(
@@ -47,10 +52,10 @@ def list_suites() -> None:
 
 def show_suites(words: list[str], *, as_json: bool) -> None:
     """Print what suites come to: their tasks, and the hash that pins them."""
-    rows = []
+    rows: list[dict[str, Json]] = []
     for suite in named(words):
-        opened = open_suite(suite.model_copy(update={"prompts": ""}), "", None, terminal(stderr=True))
-        rows.append({**suite.model_dump(mode="json"), "num_tasks": len(opened.draws), "prompts": opened.prompts_hash})
+        made = opened(suite.model_copy(update={"prompts": ""}))
+        rows.append({**suite.model_dump(mode="json"), "num_tasks": len(made.draws), "prompts": made.prompts_hash})
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
@@ -58,3 +63,34 @@ def show_suites(words: list[str], *, as_json: bool) -> None:
         typer.echo(f"{row['name']} ({row['layer']}): {row['about']}")
         typer.echo(f"  {row['num_tasks']} tasks, {row['samples']} replies each, temperature {row['temperature']:g}")
         typer.echo(f'  prompts = "{row["prompts"]}"')
+
+
+def check_suites(words: list[str], num: int | None, *, as_json: bool) -> int:
+    """Print what replies that know nothing earn on suites; 1 if one passes above chance."""
+    reports: dict[str, Json] = {}
+    is_weak = False
+    for suite in named(words):
+        found = asyncio.run(_guessed(opened(suite, num)))
+        weak = weakness.weak(found, suite.chance)
+        is_weak |= bool(weak)
+        reports[suite.name] = [dict(each) for each in weakness.as_json(found, suite.chance)]
+        if not as_json:
+            typer.echo(f"{suite.name}: {'weak' if weak else 'sound'}; chance is {suite.chance:g}, best: {found[0]}")
+            for each in weak:
+                typer.echo(f"  {visible(str(each))}")
+    if as_json:
+        typer.echo(json.dumps(reports, indent=2))
+    return int(is_weak)
+
+
+async def _guessed(made: OpenSuite) -> list[weakness.Baseline]:
+    sandbox, domains = made.suite.sandbox, {draw.task.id: draw.source.domain for draw in made.draws}
+    needs_box = any(domain.executes_code for domain in domains.values())
+    isolation, options = (sandbox.isolation, sandbox.options) if needs_box else ("none", {})
+    async with open_box(isolation, num_workers=sandbox.num_workers, options=options) as box:
+        judge = judge_in(box, num_at_once=sandbox.num_workers)
+
+        async def ask(task: Task, reply: str) -> Verdict:
+            return await judge(domains[task.id], task, reply)
+
+        return await weakness.baselines([draw.task for draw in made.draws], ask)

@@ -213,14 +213,6 @@ class Recipe(Strict):
         return stages
 
 
-class Suite(Strict):
-    """What `burnish eval --suite` reads: the tasks to evaluate on, and how code is kept in."""
-
-    tasks: list[TaskEntry] = Field(min_length=1)
-    sandbox: SandboxConfig = SandboxConfig()
-    episodes: EpisodesConfig = EpisodesConfig()
-
-
 def read_recipe(path: Path, assignments: Sequence[str] = ()) -> Recipe:
     """Read a recipe and apply `--set` assignments; `ConfigError` with one line a fault."""
     return validate(Recipe, override(read_toml(path), list(assignments)), str(path))

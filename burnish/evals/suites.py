@@ -28,9 +28,10 @@ from pydantic import Field, model_validator
 
 from burnish.core.config import Strict, read_toml, validate
 from burnish.core.errors import ConfigError
-from burnish.core.recipe import SandboxConfig, TaskEntry
+from burnish.core.recipe import EpisodesConfig, SandboxConfig, TaskEntry
 from burnish.core.seeds import derive
 from burnish.core.types import sha256_json
+from burnish.domains import open_domain
 from burnish.rollout.mixture import Draw, Source, held_out
 
 Layer = Literal["single_step", "multi_step", "cross_scenario", "safety", "regression"]
@@ -59,6 +60,8 @@ class Suite(Strict):
     prompts: str = Field(default="", pattern=r"^(sha256:[0-9a-f]{64})?$")
     tasks: list[TaskEntry] = Field(min_length=1)
     sandbox: SandboxConfig = SandboxConfig()
+    episodes: EpisodesConfig = EpisodesConfig()
+    """Of tasks that take several turns."""
 
     @model_validator(mode="after")
     def _draws_differ(self) -> Self:
@@ -95,7 +98,8 @@ class OpenSuite:
     def content_hash(self) -> str:
         """What results must share to be compared: tasks and how replies are drawn."""
         suite = self.suite
-        return sha256_json([self.prompts_hash, suite.seed, suite.samples, suite.temperature, suite.top_p])
+        drawing = [suite.seed, suite.samples, suite.temperature, suite.top_p, suite.episodes.model_dump(mode="json")]
+        return sha256_json([self.prompts_hash, drawing])
 
 
 def shipped() -> list[str]:
@@ -123,6 +127,13 @@ def named(words: Sequence[str]) -> Iterator[Suite]:
             yield read_suite(word)
 
 
+def opened(suite: Suite, num: int | None = None) -> OpenSuite:
+    """Open a suite's domains and draw its tasks, for a look without a model; nothing is isolated yet."""
+    return drawn(
+        suite, [Source(entry=each, domain=open_domain(each.domain, each.options)) for each in suite.tasks], num
+    )
+
+
 def drawn(
     suite: Suite, sources: Sequence[Source], num: int | None = None, trained: frozenset[str] = frozenset()
 ) -> OpenSuite:
@@ -135,12 +146,12 @@ def drawn(
             f"{seen[0].id!r}; evaluate it on another suite, or on another seed of this one"
         )
     asked = tuple(draw for draw in draws if draw.task.prompt_hash not in trained)
-    opened = OpenSuite(suite=suite, sources=tuple(sources), draws=asked)
+    made = OpenSuite(suite=suite, sources=tuple(sources), draws=asked)
     is_whole = num is None and len(sources) == len(suite.tasks)
-    if suite.prompts and is_whole and opened.prompts_hash != suite.prompts:
+    if suite.prompts and is_whole and made.prompts_hash != suite.prompts:
         raise ConfigError(
-            f"suite {suite.name!r} pins its tasks as {suite.prompts}, but they come to {opened.prompts_hash}: a domain "
+            f"suite {suite.name!r} pins its tasks as {suite.prompts}, but they come to {made.prompts_hash}: a domain "
             "or its package has changed; install the version that it was made with, or copy the suite under a new "
             "name with the new hash"
         )
-    return opened
+    return made
