@@ -95,4 +95,9 @@ def combinations(kept: Sequence[Site], rng: Random, most: int) -> Iterator[Candi
         far = [site for site in kept if site is not first]
         pool = near if near and rng.random() < 0.5 else far
         if pool:
-            yield Candidate(sites=(first, *rng.sample(pool, min(len(pool), rng.choice((1, 1, 2, 3))))))
+            others = rng.sample(pool, min(len(pool), rng.choice((1, 1, 2, 3))))
+            yield Candidate(sites=tuple(sorted((first, *others), key=_place)))
+
+
+def _place(site: Site) -> tuple[str, int, str]:
+    return site.file, site.mutation.edits[0].start, site.mutation.kind

@@ -1,0 +1,66 @@
+"""The builder end to end: an sdist becomes tasks that their oracles solve, and an installed copy is found."""
+
+import asyncio
+import hashlib
+
+import pytest
+
+from burnish.core.errors import ConfigError
+from burnish.data.packages import fetch
+from burnish.data.packages.build import build
+from burnish.data.packages.catalogue import lay_out
+from burnish.data.packages.survey import survey
+from burnish.domains.terminal import package_tasks
+from burnish.domains.terminal.store import open_store
+from burnish.domains.terminal.store_writer import writing
+from burnish.sandbox import missing, open_box
+from burnish.sandbox.local_place import LocalPlaces
+from tests.data.packages import tiny
+from tests.domains.terminal.solving import outcome
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(missing()), reason="this host cannot isolate"),
+    pytest.mark.timeout(600),
+]
+
+
+def test_an_sdist_becomes_tasks_that_their_oracles_solve(tmp_path):
+    pytest.importorskip("coverage")
+    content = tiny.archive()
+    (tmp_path / "tiny-1.0.tar.gz").write_bytes(content)
+    package = tiny.package(hashlib.sha256(content).hexdigest())
+
+    async def run() -> None:
+        tree = lay_out(package, fetch.sdist(package, tmp_path, "http://127.0.0.1:9"))
+        async with open_box() as box:
+            made = await build(tree, 5, 0, box, package_tasks.runner(tree, box), tmp_path / "work")
+            assert made.num_tests == len(tiny.IDS) and len(made.kept) == 5
+            with writing(tmp_path / "store") as writer:
+                base = writer.add_base(tree.files)
+                for trial in made.kept:
+                    writer.add(package_tasks.split_of(tree, trial), package_tasks.task_of(tree, trial, base))
+            store, places = open_store(tmp_path / "store"), LocalPlaces()
+            try:
+                for split in ("train", "eval"):
+                    for number in range(store.size(split)):
+                        task = store.task(split, number)
+                        folder = store.base_folder(task.base)
+                        solved, said = await outcome(places, box, task, task.oracle, folder)
+                        assert solved == 1.0, f"{task.instruction}\n{said}"
+                        assert (await outcome(places, box, task, (), folder))[0] < 1.0
+            finally:
+                await places.stop()
+
+    asyncio.run(run())
+
+
+def test_a_package_of_which_a_place_has_a_copy_is_refused(tmp_path):
+    tree = tiny.tree(modules=["jinja2"], moves={"src/tiny": "jinja2", "tests": "tests"})
+
+    async def run() -> None:
+        async with open_box(num_workers=1) as box:
+            await survey(tree, box, package_tasks.runner(tree, box), tmp_path / "survey.json")
+
+    with pytest.raises(ConfigError, match="a place sees a copy of it, 'jinja2'"):
+        asyncio.run(run())
