@@ -88,6 +88,7 @@ class LocalShell:
         self._has_keys = False
         self._is_open = False
         self._has_ended = False
+        self._was_closed = False
         self.number = 0
 
     @property
@@ -175,6 +176,7 @@ class LocalShell:
 
     async def close(self) -> None:
         """End the shell and what has its terminal; safe to call twice."""
+        self._was_closed = True
         number = self.number
         if self._is_open:
             self._let_go()
@@ -324,12 +326,20 @@ class LocalShell:
         output = self._terminal.output[: self._cap_bytes]
         self._let_go()
         try:
-            await self.start(self._cwd)
+            await self._start_if_kept()
         except SandboxError:  # its folder may have gone, or lie too deep to be named
             self._cwd = "/work"
-            await self.start(self._cwd)
+            await self._start_if_kept()
         self._terminal.output += output
         return self._reply(ending, code, has_new_shell=True)
+
+    async def _start_if_kept(self) -> None:
+        """Start, unless the shell was closed, by who restores or stops the place, before that or meanwhile."""
+        if not self._was_closed:
+            await self.start(self._cwd)
+        if self._was_closed:
+            await self.close()
+            raise SandboxError("sandbox: this shell was closed while a command ran in it")
 
     def _reply(self, ending: ReplyEnding, exit_code: int | None, has_new_shell: bool = False) -> Reply:
         since = bytes(self._terminal.output[self._num_shown :])

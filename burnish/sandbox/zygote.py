@@ -46,6 +46,7 @@ class Zygote:
         self._changed = threading.Condition()
         self._opener: threading.Thread | None = None
         self._is_stopped = False
+        self._ending = threading.RLock()
         self._errors_fd = os.memfd_create("zygote-stderr")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
@@ -97,31 +98,33 @@ class Zygote:
         return outcome
 
     def stop(self, hang_up_s: float = HANG_UP_S) -> None:
-        """End the server and all of its jobs; safe to call twice."""
+        """End the server and all of its jobs; safe to call twice, from any thread."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
-        try:
-            self._process.wait(hang_up_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        with self._ending:  # one thread at a time: what is reaped may no longer be killed by number
+            try:
+                self._process.wait(hang_up_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
 
     def close(self) -> None:
         """Stop and let go of what the last jobs still needed."""
         self.stop()
-        if self._opener is not None:
-            self._opener.join()
-        for slot in self._slots:
-            slot.close()
-        self._slots.clear()
-        self._idle.clear()
-        self._control.close()
-        if self._errors_fd >= 0:
-            os.close(self._errors_fd)
-            self._errors_fd = -1
+        with self._ending:
+            if self._opener is not None:
+                self._opener.join()
+            for slot in self._slots:
+                slot.close()
+            self._slots.clear()
+            self._idle.clear()
+            self._control.close()
+            if self._errors_fd >= 0:
+                os.close(self._errors_fd)
+                self._errors_fd = -1
 
     def _take(self, order: Order) -> Slot:
         """Wait for an idle slot, at best one whose cell has these limits; the longest idle is the readiest."""

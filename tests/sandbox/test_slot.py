@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -38,3 +39,15 @@ def test_a_job_is_not_blamed_for_a_memory_kill_before_it(zygote):
     outcome = zygote.run(job, cancel)
     cancel.close()
     assert (outcome.ending, outcome.stdout) == ("exited", b"on\n")
+
+
+def test_a_server_can_be_stopped_and_closed_by_many_threads_at_once():
+    if missing():
+        pytest.skip("no isolation here")
+    started, cancel = Zygote(()), Cancel()
+    started.wait_until_ready(cancel)
+    cancel.close()
+    assert started.run(Job(source="print(1)", limits=LIMITS), Cancel()).stdout == b"1\n"
+    with ThreadPoolExecutor(8) as threads:
+        ends = [threads.submit(started.close if i % 2 else lambda: started.stop(hang_up_s=0.0)) for i in range(8)]
+    assert [end.exception() for end in ends] == [None] * 8 and not started.is_alive()

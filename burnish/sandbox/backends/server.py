@@ -239,7 +239,7 @@ async def _run_job(state: _State, request: Request) -> BaseModel:
 
 
 async def _start(state: _State, request: Request) -> BaseModel:
-    if len(state.places) + state.num_starting >= state.settings.max_places:
+    if len(state.places) + state.num_starting + len(state.stopping) >= state.settings.max_places:
         raise _Refused(503, f"all {state.settings.max_places} places are taken; ask again")
     state.num_starting += 1
     try:

@@ -127,6 +127,18 @@ def test_there_are_only_so_many_places():
     assert with_server(work, max_places=2) == [200, 200, 503]
 
 
+def test_a_place_that_is_still_being_stopped_is_taken():
+    async def work(client):
+        _, started = await client.ask("POST", "/v1/places", PLACE)
+        stopping = asyncio.create_task(client.ask("DELETE", f"/v1/places/{started['place']}"))
+        await asyncio.sleep(0)
+        status, _ = await client.ask("POST", "/v1/places", PLACE)
+        await stopping
+        return status, (await client.ask("POST", "/v1/places", PLACE))[0]
+
+    assert with_server(work, max_places=1) == (503, 200)
+
+
 def test_a_job_whose_client_hangs_up_is_killed_and_its_slot_is_free():
     async def work(client):
         limits = wire.of_limits(ResourceLimits(wall_s=600.0))

@@ -101,6 +101,24 @@ def test_a_shell_that_cannot_be_freed_is_replaced_in_its_folder(do, place):
     do(shell.close())
 
 
+def test_a_shell_that_is_being_replaced_is_gone_after_a_restore(do, place):
+    async def restore_meanwhile() -> None:
+        snapshot = await place.snapshot()
+        shell = await place.open_shell(patience_s=0.05)
+        sending = asyncio.create_task(shell.send("trap '' INT; while :; do :; done", 0.5))
+        while shell._is_open:
+            await asyncio.sleep(0)
+        await place.restore(snapshot)
+        with pytest.raises(SandboxError, match="closed"):
+            await sending
+        with pytest.raises(SandboxError, match="ended"):
+            await shell.send("echo")
+
+    do(restore_meanwhile())
+    count = "import glob; print(sum(open(c).read() == 'bash\\n' for c in glob.glob('/proc/[0-9]*/comm')))"
+    assert do(place.run(Command(argv=("python3", "-c", count)))).stdout == b"0\n"
+
+
 def test_output_is_cut_in_its_middle_and_paged(send, shell):
     reply = send("seq 20000")
     lines = "".join(f"{number}\n" for number in range(1, 20001))
