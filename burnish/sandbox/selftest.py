@@ -13,11 +13,12 @@ import json
 import os
 import secrets
 import socket
-import tempfile
+from contextlib import closing
 from itertools import islice
 from typing import Final
 
 from burnish.core.errors import SandboxError
+from burnish.core.scratch import Scratch
 from burnish.sandbox.types import Box, Job, ResourceLimits
 
 DISK_MB: Final = 1
@@ -97,15 +98,15 @@ os.write(int(os.environ["BURNISH_ANSWER_FD"]), json.dumps(worked).encode())
 
 async def prove(box: Box) -> None:
     """Run the attempts in `box`; `SandboxError` names those that worked."""
-    with tempfile.NamedTemporaryFile("w", prefix="burnish-canary-") as canary, socket.socket() as server:
-        canary.write(secrets.token_hex())
-        canary.flush()
+    with closing(Scratch("burnish-canary-")) as outside, socket.socket() as server:
+        canary = outside.path / "canary"
+        canary.write_text(secrets.token_hex())
         server.bind(("127.0.0.1", 0))
         server.listen()
         home = os.path.realpath(os.path.expanduser("~"))
         given = {
             "port": server.getsockname()[1],
-            "canary": os.path.realpath(canary.name),
+            "canary": os.path.realpath(canary),
             "disk_mb": DISK_MB,
             "home": home,
             "home_entries": _entries(home),

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from burnish.runtime.workers import PoolBroken
 from burnish.sandbox import missing
 from tests.no_box import NoBox
 from tests.runtime.jobs import pid
-from tests.runtime.test_processes import comes_true, is_gone
+from tests.runtime.test_processes import comes_true, descendants, is_gone
 
 
 def sources() -> list[Source]:
@@ -79,16 +78,6 @@ def test_code_runs_in_a_sandbox_that_a_worker_has_opened_and_a_killed_worker_lea
         os.kill(number, signal.SIGKILL)
         assert comes_true(lambda: all(is_gone(one) for one in of_worker))
         assert asyncio.run(through.verify(source.domain, task, task.gold or "", NoBox())).score == 1.0
-
-
-def descendants(process: int) -> list[int]:
-    """The processes that came of one, itself left out; those that end meanwhile may be missing."""
-    try:
-        threads = list(Path(f"/proc/{process}/task").iterdir())
-        children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return children + [one for child in children for one in descendants(child)]
 
 
 def test_a_reply_that_takes_every_worker_down_is_no_verdict_but_a_fault_of_the_machinery() -> None:

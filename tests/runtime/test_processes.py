@@ -25,6 +25,16 @@ def is_gone(pid: int) -> bool:
         return True
 
 
+def descendants(process: int) -> list[int]:
+    """The processes that came of one, itself left out; those that end meanwhile may be missing."""
+    try:
+        threads = list(Path(f"/proc/{process}/task").iterdir())
+        children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return children + [one for child in children for one in descendants(child)]
+
+
 def comes_true(condition: Callable[[], bool], within_s: float = 10.0) -> bool:
     deadline = time.monotonic() + within_s
     while not (held := condition()) and time.monotonic() < deadline:
