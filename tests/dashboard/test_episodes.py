@@ -12,8 +12,8 @@ def view(label: str, score: float | None, *turns: tuple[str, str]) -> EpisodeVie
 
 def page_of(*pairs: EpisodePair) -> str:
     data = ReportData(
-        name="r", outcome="ungated", seed=1, wall_s=1.0, peak_rss_mb=1.0, tokens_sampled=1, tokens_trained=1, domains={},
-        episodes=pairs,
+        name="r", outcome="ungated", seed=1, wall_s=1.0, peak_rss_mb=1.0, tokens_sampled=1, tokens_trained=1,
+        domains={}, episodes=pairs,
     )  # fmt: skip
     return to_html(page(data))
 

@@ -51,7 +51,7 @@ class TerminalOptions(Strict):
     held_out: Literal["with", "without", "only"] = "with"
     process: bool = True
     turn_tokens: int = Field(default=192, ge=16)
-    command_s: float = Field(default=20.0, gt=0)
+    command_s: float = Field(default=30.0, gt=0)
     observation_chars: int = Field(default=2000, ge=200)
 
 

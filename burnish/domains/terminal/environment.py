@@ -36,13 +36,14 @@ LONGEST_FILE: Final = 1 << 20
 MOST_CHANGES: Final = 200
 MOST_HISTORY: Final = 4000
 LONGEST_LISTING: Final = 4000
+COLUMNS: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the domain's options say of an episode."""
 
-    command_s: float = 20.0
+    command_s: float = 30.0
     observation_chars: int = 2000
     pays_process: bool = True
 
@@ -153,7 +154,7 @@ class TerminalEnvironment:
         if not command.strip():
             raise edits.Refused("an empty command")
         if self._shell is None:
-            self._shell = await self._working.open_shell()
+            self._shell = await self._working.open_shell(columns=COLUMNS)
         reply = await self._shell.send(command, timeout_s=self._settings.command_s)
         output = self._whole(reply)
         if reply.ending == "shell_ended":
