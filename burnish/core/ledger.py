@@ -282,7 +282,7 @@ class Ledger:
 
     def num_draws(self, stage: int) -> int:
         """The number of a stage's first draw that was never issued."""
-        newest = self._rows("SELECT MAX(id) FROM groups WHERE stage = ?", stage)[0][0]
+        newest = self._rows("SELECT MAX(id) FROM groups WHERE id > ? AND id < ?", f"{stage}/", f"{stage}0")[0][0]
         return 0 if newest is None else int(str(newest).split("/")[1]) + 1
 
     def note_course(self, stage: int, step: int, kind: str, payload: Json) -> None:

@@ -197,9 +197,9 @@ def gated(
 
 
 def _observed(plan: Plan, state: State, groups: Sequence[Seen]) -> State:
-    standings, trained = dict(state.standings), dict(state.trained)
+    standings, trained, window = dict(state.standings), dict(state.trained), plan.window
     for group in groups:
-        standings[group.domain] = standings[group.domain].after(group, plan.window, plan.mixture.over)
+        standings[group.domain] = standings[group.domain].after(group, window, plan.mixture.over)
         if group.trained:
             trained[group.domain] = trained.get(group.domain, 0) + 1
     tally = state.tally.after(groups) if plan.corrections else state.tally

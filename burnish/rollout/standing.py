@@ -80,11 +80,13 @@ class Standing:
 
     def signal(self, over: int) -> float | None:
         """The share of the last so many groups whose members scored differently; None while there are fewer."""
-        return fmean(v > 0 for v in self.variances[-over:]) if len(self.variances) >= over else None
+        last = self.variances[-over:]
+        return (over - last.count(0.0)) / over if len(last) == over else None
 
     def smooth_signal(self, over: int) -> float:
         """The same by Laplace's rule, which has an answer from the start: one in two."""
-        return (sum(v > 0 for v in self.variances[-over:]) + 1) / (min(over, len(self.variances)) + 2)
+        last = self.variances[-over:]
+        return (len(last) - last.count(0.0) + 1) / (len(last) + 2)
 
     def spread(self, over: int) -> float:
         """The mean standard deviation of the last groups' rewards, and of one group before them that is as wide as can
