@@ -146,6 +146,23 @@ def compare(
 
 @app.command()
 @polite
+def contamination(
+    path: Annotated[
+        Path, typer.Argument(metavar="RECIPE_OR_RUN_OR_FILE", help="What trains: a recipe, a run folder, a file.")
+    ],
+    suite: Annotated[list[str] | None, typer.Option(help="These suites or layers; without it, all that ship.")] = None,
+    num: Annotated[int, typer.Option(min=1, help="Tasks of each source that is generated without end.")] = 1000,
+    is_fatal: Annotated[bool, typer.Option("--fatal", help="Exit with 1 if anything overlaps.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Look for training texts in evaluation suites: 13 words or 50 characters in a row."""
+    from burnish.commands.contamination import contamination_command
+
+    raise typer.Exit(contamination_command(path, suite or [], num, is_fatal=is_fatal, as_json=as_json))
+
+
+@app.command()
+@polite
 def chat(
     model: Annotated[str, typer.Argument(help="A model folder, hub id, .gguf file or name such as starter.")],
 ) -> None:

@@ -17,6 +17,7 @@ from burnish.evals.samples import averaged, measures, pass_rates, variances
 from burnish.evals.suites import Suite, named
 from burnish.stages.eval_models import open_model
 from burnish.stages.eval_suite import evaluate_suite
+from burnish.stages.lm_eval_suite import evaluate_task, is_named, package
 from burnish.stages.terminal import terminal
 
 
@@ -26,10 +27,18 @@ def evaluate_command(
 ) -> None:  # fmt: skip
     """Evaluate each model on each suite, and print what came of it."""
     console, store = terminal(stderr=True), Store()
+    if any(map(is_named, words)):
+        package()
     suites = {model: chosen(model, words, seed) for model in models}  # before torch works: a fault shows at once
     reports: list[Json] = []
     for model in models:
         candidate = open_model(model, api_key_env)
+        for word in filter(is_named, words):
+            run = evaluate_task(candidate, word, store, num)
+            if as_json:
+                reports.append(report(run, was_kept=False, log=""))
+            else:
+                terminal().print(table(run, was_kept=False))
         for suite in suites[model]:
             done = evaluate_suite(candidate, suite, console, num=num, fresh=fresh, store=store)
             log = keep_log(done.run, done.opened, store.folder / "logs")
@@ -43,7 +52,8 @@ def evaluate_command(
 
 def chosen(model: str, words: Sequence[str], seed: int | None) -> list[Suite]:
     """The suites that are named, else the tasks of the model's run; with another seed they pin no tasks."""
-    suites = list(named(words)) if words else [suite_for(Path(model))]
+    own = [word for word in words if not is_named(word)]
+    suites = list(named(own)) if words else [suite_for(Path(model))]
     if seed is None:
         return suites
     return [suite.model_copy(update={"seed": seed, "prompts": ""}) for suite in suites]

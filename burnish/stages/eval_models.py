@@ -9,7 +9,7 @@
 
 Decisions: weights that can be seen have a fingerprint, by which results are kept; a model behind an endpoint has none,
 since another may answer under its name tomorrow.
-Not covered: adapters in peft's format; merge them into a folder first.
+Not covered: adapters in peft's format (merge them into a folder first); tasks of several turns at an endpoint.
 """
 
 import hashlib
@@ -28,6 +28,7 @@ from burnish.core.recipe import EngineConfig, SandboxConfig
 from burnish.core.run_folder import kept_recipe
 from burnish.core.seeds import derive
 from burnish.core.types import StopReason, Verdict
+from burnish.domains import HasEnvironment
 from burnish.engine.endpoint import Endpoint, EndpointConfig
 from burnish.engine.types import SamplingParams
 from burnish.evals.runs import fingerprint_of_files
@@ -85,7 +86,12 @@ class LocalModel:
         params = SamplingParams(temperature=suite.temperature, top_p=suite.top_p, max_new_tokens=NO_LIMIT)
         size = max(1, CHUNK_ROUNDS * engine.max_rows // suite.samples)
         with open_means(
-            self.loaded, engine, suite.sandbox, list(opened.sources), lambda: 0, episodes=suite.episodes,
+            self.loaded,
+            engine,
+            suite.sandbox,
+            list(opened.sources),
+            lambda: 0,
+            episodes=suite.episodes,
             tell=console.print,
         ) as means:
             for start in range(0, len(opened.draws), size):
@@ -112,6 +118,7 @@ class ServedModel:
 
     def replies(self, opened: OpenSuite, console: Console) -> Iterator[Replied]:
         """See `Candidate`; some tasks are asked at once, and each is judged as soon as it is answered."""
+        _refuse_episodes(opened)
         endpoint = Endpoint(self.config)
         asked = [(draw, sample) for draw in opened.draws for sample in range(opened.suite.samples)]
         with open_judge(opened.suite.sandbox, opened.sources) as (judge, background):
@@ -127,6 +134,15 @@ class ServedModel:
                         yield from (future.result() for future in done)
                 finally:
                     pool.shutdown(cancel_futures=True)
+
+
+def _refuse_episodes(opened: OpenSuite) -> None:
+    several = [source.entry.domain for source in opened.sources if isinstance(source.domain, HasEnvironment)]
+    if several:
+        raise ConfigError(
+            f"suite {opened.suite.name!r}: tasks of {several[0]!r} take several turns, and a model behind an endpoint is "
+            "asked for one reply; evaluate it on other suites"
+        )
 
 
 def _ask(
