@@ -89,7 +89,7 @@ def test_greedy_of_the_starter_is_what_transformers_generates(starter: Loaded):
 
 @needs_starter
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_greedy_of_the_starter_is_what_transformers_generates_on_200_prompts(starter: Loaded):
     assert len(QUESTIONS) == 200
     assert _greedy(starter, 200, 40) == _generate_all(starter, 200, 40)
@@ -97,7 +97,7 @@ def test_greedy_of_the_starter_is_what_transformers_generates_on_200_prompts(sta
 
 @needs_starter
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_log_probabilities_of_the_starters_samples_are_those_of_transformers_to_1e_4_on_200_prompts(starter: Loaded):
     chat = Chat(starter.tokenizer)
     prompts = _prompts(chat, 200)
