@@ -13,11 +13,12 @@ help (G-RA, https://arxiv.org/abs/2508.10548). The weights are capped, so that f
 A part that a verdict does not have is 0, but for the outcome, which must be there. One that is outside [0, 1] is an
 error and never a reward.
 Raw points (`Verdict.of_points`) are an outcome of their own scale, beside which no other part has a weight.
-Not covered: parts of single steps (an episode's own credit), parts that no verdict has.
+A part that no verdict of a step has, though one of them solved its task, is taken for a slip of the pen, and an error.
+Not covered: parts of single steps (an episode's own credit).
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Self
 
 from pydantic import Field, model_validator
@@ -109,6 +110,16 @@ class RewardParts(Strict):
         """The reward."""
         paid = self.paid(verdict)
         return sum(weight * paid[name] for name, weight in self.weights.items())
+
+    def check_names(self, verdicts: Sequence[Verdict]) -> None:
+        """`ConfigError` for a part that none of these has, though one of them is a solution, which shows all parts."""
+        known = {SCORE}.union(*(verdict.parts for verdict in verdicts))
+        unknown = [name for name in self.names if name not in known]
+        if unknown and any(map(self.is_solved, verdicts)):
+            raise ConfigError(
+                f"reward names {', '.join(map(repr, unknown))}, and verdicts have: {', '.join(sorted(known))}; name "
+                "one of those, or leave it out"
+            )
 
     def is_solved(self, verdict: Verdict) -> bool:
         """Whether the outcome reaches the gate."""

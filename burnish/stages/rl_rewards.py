@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from burnish.core.config import Strict
-from burnish.core.errors import RunFolderError
+from burnish.core.errors import ConfigError, RunFolderError
 from burnish.rewards.normalisers import Running, RunningState, by_component, by_group, by_rank, clipped
 from burnish.rollout.groups import Group
 from burnish.stages.rl_domains import Rule
@@ -79,6 +79,7 @@ class Rewards:
 
     def _of(self, name: str, groups: Sequence[Group]) -> Mapping[Key, float]:
         rule = self._rules[name]
+        _check_names(name, rule, groups)
         keys = [(group.id, member.member) for group in groups for member in group.scored]
         return dict(zip(keys, clipped(self._normalised(name, rule, groups), rule.clip), strict=True))
 
@@ -94,6 +95,14 @@ class Rewards:
                 return [reward for group in groups for reward in by_rank(rule.rewards(group))]
             case "component":
                 return [reward for group in groups for reward in by_component(rule.parts(group), rule.reward.weights)]
+
+
+def _check_names(name: str, rule: Rule, groups: Sequence[Group]) -> None:
+    """`ConfigError` where the recipe names a part that the domain does not give."""
+    try:
+        rule.reward.check_names([one.verdict for group in groups for one in group.scored if one.verdict is not None])
+    except ConfigError as error:
+        raise ConfigError(f"tasks reported under {name!r}: rl.{error}") from None
 
 
 class WithRewards:

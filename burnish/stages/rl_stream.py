@@ -124,6 +124,7 @@ class _Loop:
 
     def next_step(self) -> dict[str, float]:
         """Sample and judge until a batch is ready, and train on it."""
+        self._trainer.go_on()
         with self._session.means.watchdog.waiting_for(self._awaited):
             return self._next_step()
 
@@ -135,7 +136,6 @@ class _Loop:
             decision = self._scheduler.decide(now_s, self._load())
             self._carry_out(decision, now_s)
             if decision.load_weights:
-        self._trainer.go_on()
                 return self._train()
             if not (self._plan(now_s) or self._judge(0.0)):
                 self._go_on(has_let_go=bool(decision.ended))

@@ -121,3 +121,12 @@ def test_a_part_outside_its_range_is_never_a_reward(value: float) -> None:
 def test_an_outcome_that_is_not_there_is_never_a_silent_zero() -> None:
     with pytest.raises(ConfigError, match=r"reward\.outcome is 'points', and a verdict has no such part, only a score"):
         RewardParts(outcome="points").total(Verdict.scored(1.0))
+
+
+def test_a_part_that_not_even_a_solution_has_is_told_with_those_there_are() -> None:
+    reward = RewardParts(process={"locatd": 0.2}, cost={"calls": 0.1})
+    tried, solved = verdict(0.0), verdict(1.0, located=1.0, calls=0.0)
+    reward.check_names([tried, verdict(0.5, located=1.0)])  # a failure need not show all parts
+    with pytest.raises(ConfigError, match="reward names 'locatd', and verdicts have: calls, located, score"):
+        reward.check_names([tried, solved])
+    RewardParts(process={"located": 0.2}).check_names([tried, solved])
