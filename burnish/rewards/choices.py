@@ -11,9 +11,9 @@ Not covered: choosing by repeating a choice's text.
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
+from burnish.rewards import composed
 from burnish.rewards.regions import LONGEST_REPLY, NOTE, answer_region
 
 BARE = re.compile(r"\s*(?:[Oo]ption|[Cc]hoice)?[\s*_`\"'$\\({\[]{0,10}(?:(?:text|textbf|mathrm)\{?[\s*(]{0,4})?")
@@ -36,7 +36,7 @@ MARKED_AFTER = re.compile(r"[*_ ]{0,3}[).:\]-]|[\s*_`\"'$\\)}\].]*$")
 
 def chosen(reply: str, labels: Sequence[str]) -> str | None:
     """Read the chosen label; None where there is not exactly one."""
-    said = NOTE.sub(" ", unicodedata.normalize("NFKC", reply[-LONGEST_REPLY:]))
+    said = NOTE.sub(" ", composed.nfkc(reply[-LONGEST_REPLY:]))
     reply = _in_capitals(ARROW.sub(" ", said, count=1) if ARROW.match(said) else said, labels)
     if called := CALLED_RIGHT.fullmatch(reply):
         return _alone(called["last"] or called["first"], labels)

@@ -11,12 +11,12 @@ Covered: files by name. Not covered: empty folders, permissions, links (they nev
 """
 
 import hashlib
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from burnish.core.types import Verdict
+from burnish.rewards import composed
 from burnish.rewards.strict_json import LONGEST, InvalidJson, is_equal, parse
 
 Way = Literal["bytes", "text", "json", "sha256", "absent"]
@@ -41,13 +41,21 @@ def judge(
     is_all_or_nothing: bool = False,
     allows_others: bool = True,
     refused: Mapping[str, str] | None = None,
+    is_whole: bool = True,
 ) -> Verdict:
-    """Compare what was collected with what should be there; `refused` says why a file did not come out."""
+    """Compare what was collected with what should be there; `refused` says why a file did not come out.
+
+    Where not all was collected (`Artifacts.is_over_caps`), no file counts as absent, and there are others.
+    """
     fault = next(filter(None, map(_fault, expected)), "" if expected else "the task expects no file")
     if fault:
         return Verdict.unscorable(f"end state: {fault}")
-    wrong = {one.name: _complaint(files.get(one.name), one, (refused or {}).get(one.name, "")) for one in expected}
-    others = [] if allows_others else sorted({*files, *(refused or {})} - {one.name for one in expected})
+    refused = dict(refused or {})
+    if not is_whole:
+        refused |= {one.name: "not collected" for one in expected if one.name not in files and one.name not in refused}
+    wrong = {one.name: _complaint(files.get(one.name), one, refused.get(one.name, "")) for one in expected}
+    others = [] if allows_others else sorted({*files, *refused} - {one.name for one in expected})
+    others += [] if allows_others or is_whole else ["beyond the caps"]
     total = sum(one.weight for one in expected) + len(others)
     right = sum(one.weight for one in expected if not wrong[one.name])
     notes = [f"{name}: {note}" for name, note in wrong.items() if note] + [
@@ -109,7 +117,7 @@ def _json_complaint(content: bytes, expected: bytes) -> str:
 def _lines(content: bytes) -> list[str]:
     """The lines that count; bytes that are no UTF-8 stay what they are."""
     text = content.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-    lines = [unicodedata.normalize("NFC", line.rstrip()) for line in text.replace("\r\n", "\n").split("\n")]
+    lines = [composed.nfc(line.rstrip()) for line in text.replace("\r\n", "\n").split("\n")]
     while lines and not lines[-1]:
         lines.pop()
     return lines

@@ -8,9 +8,10 @@ Not covered: month names in other languages than English, years of two digits, c
 """
 
 import re
-import unicodedata
 from datetime import date
 from decimal import Decimal
+
+from burnish.rewards import composed
 
 LONGEST = 1_000
 
@@ -28,7 +29,7 @@ AMOUNT = re.compile(
 
 def text(value: str) -> str:
     """NFKC, one space for any run of white space, no case."""
-    return " ".join(unicodedata.normalize("NFKC", value).split()).casefold()
+    return " ".join(composed.nfkc(value).split()).casefold()
 
 
 def day(value: str) -> date | None:
@@ -50,7 +51,7 @@ def day(value: str) -> date | None:
 
 def amount(value: str) -> Decimal | None:
     """Read an amount of money; None if it is none."""
-    plain = unicodedata.normalize("NFKC", value[:LONGEST]).replace("−", "-").replace("’", "'")
+    plain = composed.nfkc(value[:LONGEST]).replace("−", "-").replace("’", "'")
     plain = CURRENCY.sub("", plain).strip()
     is_negative = plain.startswith("-")
     plain = plain.lstrip("+-").strip()

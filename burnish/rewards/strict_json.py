@@ -12,12 +12,12 @@ Covered: any text ends in a value or `InvalidJson`, in linear time. Not covered:
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import NoReturn
 
 from burnish.core.types import Json
+from burnish.rewards import composed
 from burnish.rewards.thinking import after_thinking
 
 MOST_DIGITS = 4_000
@@ -87,7 +87,7 @@ def mapping(value: Value) -> Mapping[str, Value]:
 
 def text_of(string: str) -> str:
     """The form in which strings are compared."""
-    return unicodedata.normalize("NFC", string)
+    return composed.nfc(string)
 
 
 def _is_equal_number(a: Decimal, b: Decimal) -> bool:

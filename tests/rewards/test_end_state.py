@@ -79,3 +79,11 @@ def test_other_files_cost_only_where_the_task_says_so() -> None:
 )
 def test_a_truth_that_cannot_be_met_is_unscorable(expected) -> None:
     assert judge({"f": b"{"}, expected).kind == "unscorable"
+
+
+def test_a_flood_of_files_hides_none_that_should_be_gone_or_was_not_asked_for() -> None:
+    gone = [ExpectedFile(name="old", way="absent")]
+    assert judge({}, gone, is_whole=False).score == 0
+    made = [ExpectedFile(name="new", content=b"1")]
+    assert judge({"new": b"1"}, made, is_whole=False).score == 1
+    assert judge({"new": b"1"}, made, is_whole=False, allows_others=False).score == 0.5

@@ -8,6 +8,8 @@ spacing, sizing and styling commands away.
 import re
 import unicodedata
 
+from burnish.rewards import composed
+
 VULGAR = {
     "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5",
     "⅙": "1/6", "⅚": "5/6", "⅐": "1/7", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8", "⅑": "1/9", "⅒": "1/10",
@@ -67,7 +69,7 @@ def cleaned(text: str) -> str:
             text = re.sub(rf"(?<=[0-9])\s?{char}", f" {plain} ", text).replace(char, f"({plain})")
     text = _scripts(text, RAISED, "^")
     text = _scripts(text, LOWERED, "_")
-    text = _decimal_digits(unicodedata.normalize("NFKC", text.translate(SIGNS))).translate(SIGNS).translate(GREEK)
+    text = _decimal_digits(composed.nfkc(text.translate(SIGNS))).translate(SIGNS).translate(GREEK)
     for pattern, replacement in REWRITES:
         text = pattern.sub(replacement, text)
     return _without_ends(" ".join(text.split()))
