@@ -133,6 +133,7 @@ def train(session: Session, verdicts: Verdicts, *, num_steps: int | None = None)
     first = training.resume(session, plan.saved)
     if first:
         session.ledger.commit_steps(session.position, first - 1)
+    plan.course.restore(first)
     steps = asynchronous_steps(session, config, plan, first, verdicts=verdicts, clock=Clock())
     for step, _ in enumerate(steps, start=first):
         if step + 1 == num_steps:
