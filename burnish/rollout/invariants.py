@@ -20,7 +20,7 @@ def check_groups(
         )
         _demand(len({m.prompt_hash for m in group.members}) == 1, f"group {group.id} mixes prompts")
         _demand(len({m.member for m in group.members}) == len(group.members), f"group {group.id} holds a member twice")
-        for member in group.members:
+        for member in group.scored:
             _check_member(member, version, max_staleness, stop_ids)
 
 

@@ -65,6 +65,10 @@ def test_sound_groups_pass() -> None:
     check(member(0, RIGHT), member(1, WRONG))
 
 
+def test_a_member_that_came_to_nothing_is_no_breach_since_it_does_not_train() -> None:
+    check(member(0, RIGHT), member(1, WRONG), replace(member(2, LOST), was_sampled=(False,) * 4))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -89,6 +89,10 @@ class Terminal:
         """See `Domain`: a reply alone does nothing here."""
         return Verdict.scored(0.0, evidence="a reply alone changes nothing; the task is worked on in an episode")
 
+    def cache_identity(self) -> str | None:
+        """See `SaysIdentity`: a verdict is on what an episode left, which no other leaves."""
+        return None
+
     def environment(self, backend: Backend) -> Environment:
         """See `HasEnvironment`."""
         if id(backend) not in self._grounds:

@@ -11,15 +11,18 @@ outcome: that is judged elsewhere.
 import re
 import shlex
 from collections.abc import Collection, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Final, NamedTuple
 
 from burnish.rewards.process import Event, EventKind
 
 LONGEST: Final = 20_000
+"""Of a command that is run at all."""
+MOST_PARTS: Final = 200
 _PARTS: Final = re.compile(r"&&|\|\||[;|\n]")
+_ASSIGNMENT: Final = re.compile(r"^\w{1,200}=")
 _REDIRECTION: Final = re.compile(r"^\d?>|^&>")
-_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", re.MULTILINE)
+_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (?!\()(\S.*?)(?: - .*)?$", re.MULTILINE)
 _UNITTEST: Final = re.compile(r"^(?:FAIL|ERROR): \S+ \(([\w.]{1,200})\)", re.MULTILINE)
 _COUNTS: Final = re.compile(r"\b(\d{1,6}) (passed|failed|errors?)\b")
 _RAN: Final = re.compile(r"^Ran (\d{1,6}) tests? in ", re.MULTILINE)
@@ -30,18 +33,11 @@ LOOKS: Final = frozenset({"cat", "head", "tail", "less", "more", "nl", "sed", "a
 SEARCHES: Final = frozenset({"grep", "rg", "egrep", "fgrep"})
 QUIET: Final = (LOOKS | SEARCHES | {"cd", "ls", "pwd", "export", "set", "wc", "true", "git", "find"}) - {"sed", "awk"}
 """What prints files and names as they are, and no words of the command's own."""
-FORBIDDEN: Final = (
-    (re.compile(r"\brm\s+(?:-\w+\s+)*(?:/(?!work/|tmp/)|~|\.\s*$|\*|/work/?\s*$)"), "removes what is not its own"),
-    (re.compile(r"\b(?:mkfs|shutdown|reboot|mount|umount|chroot|sudo|su)\s"), "administers the machine"),
-    (re.compile(r"\bdd\s[^|;]{0,200}\bof=/dev/"), "writes to a device"),
-    (re.compile(r"\bkill(?:all)?\s+(?:-\w+\s+)*-1\b"), "kills everything"),
-    (re.compile(r":\s*\(\)\s*\{"), "forks without end"),
-    (re.compile(r"\b(?:curl|wget|ssh|scp|nc)\s"), "reaches for a network"),
-    (re.compile(r"\bgit\s+(?:push|clone\s+\w+://|fetch|pull)"), "reaches for a network"),
-    (re.compile(r"\bpip3?\s+(?:install|download)\b(?![^;|&\n]{0,300}--no-index)"), "reaches for a package index"),
-    (re.compile(r">\s*/(?!work/|tmp/|dev/(?:null|stdout|stderr))\w"), "writes outside its folder"),
-)
-"""What no task needs, and why it is forbidden."""
+ADMINISTERS: Final = frozenset({"mkfs", "shutdown", "reboot", "mount", "umount", "chroot", "sudo", "su"})
+NETWORKS: Final = frozenset({"curl", "wget", "ssh", "scp", "nc", "telnet"})
+OWN: Final = ("/work/", "/tmp/")
+EVERYTHING: Final = frozenset({"/", "~", "*", ".", "./", "./*", "/work", "/work/", "/work/*", "$HOME"})
+_OUTSIDE: Final = re.compile(r">\s?/(?!work/|tmp/|dev/(?:null|stdout|stderr))\w")
 
 
 class Ran(NamedTuple):
@@ -54,8 +50,31 @@ class Ran(NamedTuple):
 
 
 def why_forbidden(command: str) -> str:
-    """Which rule a command breaks, in words; empty if none."""
-    return next((why for pattern, why in FORBIDDEN if pattern.search(command[:LONGEST])), "")
+    """Which rule a command breaks, in words; empty if none. What no task needs is forbidden."""
+    if ":(){" in command.replace(" ", ""):
+        return "forks without end"
+    if _OUTSIDE.search(command):
+        return "writes outside its folder"
+    return next((why for words in _parts(command) if (why := _why_forbidden(words))), "")
+
+
+def _why_forbidden(words: Sequence[str]) -> str:
+    program, rest = words[0].rpartition("/")[2], words[1:]
+    names = [word for word in rest if not word.startswith("-")]
+    if program == "rm" and any(name in EVERYTHING or (name[:1] == "/" and not name.startswith(OWN)) for name in names):
+        return "removes what is not its own"
+    if program in ADMINISTERS or (program == "kill" and rest[-1:] == ["-1"]):
+        return "administers the machine"
+    if any(word.startswith("of=/dev/") for word in rest):
+        return "writes to a device"
+    if program in NETWORKS or (program == "git" and names[:1] in (["push"], ["fetch"], ["pull"])):
+        return "reaches for a network"
+    if program == "git" and names[:1] == ["clone"] and any("://" in name for name in names):
+        return "reaches for a network"
+    if any(name in ("install", "download") for name in names[:3]) and "--no-index" not in rest:
+        is_pip = program in ("pip", "pip3") or (program.startswith("python") and "pip" in names)
+        return "reaches for a package index" if is_pip else ""
+    return ""
 
 
 def events(step: int, ran: Ran, known_tests: Collection[str]) -> list[Event]:
@@ -95,13 +114,13 @@ def _parts(command: str) -> list[list[str]]:
     """The words of each plain command in a line."""
     found: list[list[str]] = []
     for text in _pieces(command[:LONGEST]):
+        if not text.strip() or len(found) >= MOST_PARTS:
+            continue
         try:
             words = shlex.split(text)
         except ValueError:
             words = text.split()
-        while words and re.match(r"^\w+=", words[0]):
-            words = words[1:]
-        words = [word for word in words if not _REDIRECTION.match(word)]
+        words = [word for word in dropwhile(_ASSIGNMENT.match, words) if not _REDIRECTION.match(word)]
         if words:
             found.append(words)
     return found

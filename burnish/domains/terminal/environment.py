@@ -153,6 +153,8 @@ class TerminalEnvironment:
         command = str(arguments["command"])
         if not command.strip():
             raise edits.Refused("an empty command")
+        if len(command) > commands.LONGEST:
+            raise edits.Refused(f"a command of {len(command)} characters; write a script with create, and run it")
         if self._shell is None:
             self._shell = await self._working.open_shell(columns=COLUMNS)
         reply = await self._shell.send(command, timeout_s=self._settings.command_s)
