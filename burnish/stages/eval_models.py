@@ -140,8 +140,8 @@ def _refuse_episodes(opened: OpenSuite) -> None:
     several = [source.entry.domain for source in opened.sources if isinstance(source.domain, HasEnvironment)]
     if several:
         raise ConfigError(
-            f"suite {opened.suite.name!r}: tasks of {several[0]!r} take several turns, and a model behind an endpoint is "
-            "asked for one reply; evaluate it on other suites"
+            f"suite {opened.suite.name!r}: tasks of {several[0]!r} take several turns, and a model behind an endpoint "
+            "is asked for one reply; evaluate it on other suites"
         )
 
 

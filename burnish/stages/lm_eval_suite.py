@@ -1,10 +1,11 @@
 """`--suite lm_eval:NAME`: a task of lm-evaluation-harness, by that package's own prompts, metrics and code.
 
-The one door to `lm_eval`, which is no dependency of ours: it is used where it is installed. The model runs in its `hf`
-backend with transformers' own attention, so that nothing of our engine is in the number. Each document is one result,
-whose score is the first of `METRICS` that the task has and whose parts are the others in [0, 1]; `burnish compare` pairs
-them as any other. Known: most tasks fetch their data from a hub; `limit` takes the first documents, in their order.
-Not covered: models behind an endpoint (give them to `lm_eval` itself), tasks in groups, code-running tasks.
+The one door to `lm_eval`, which is no dependency of ours: it is used where it is installed. The model runs in its
+`hf` backend with transformers' own attention, so that nothing of our engine is in the number. Each document is one
+result, whose score is the first of `METRICS` that the task has and whose parts are the others in [0, 1]; `burnish
+compare` pairs them as any other. Known: most tasks fetch their data from a hub; `limit` takes the first documents, in
+their order. Not covered: models behind an endpoint (give them to `lm_eval` itself), tasks in groups, code-running
+tasks.
 """
 
 import importlib

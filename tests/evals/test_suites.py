@@ -5,22 +5,28 @@ import pytest
 from burnish.core.config import validate
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import TaskEntry
-from burnish.domains import open_domain
-from burnish.evals.suites import LAYERS, Suite, drawn, named, read_suite, shipped
-from burnish.rollout.mixture import Source
+from burnish.evals.suites import LAYERS, Suite, named, opened, read_suite, shipped
 
 SUMS = Suite(name="sums", tasks=[TaskEntry(domain="arithmetic", num_eval=3)])
-
-
-def opened(suite, num=None):
-    sources = [Source(entry=entry, domain=open_domain(entry.domain, entry.options)) for entry in suite.tasks]
-    return drawn(suite, sources, num)
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_a_suite_that_ships_is_read_by_name_and_says_what_it_shows(name):
     suite = read_suite(name)
     assert (suite.name, suite.layer in LAYERS, bool(suite.about)) == (name, True, True)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_suite_that_ships_comes_to_what_it_pins(name):
+    suite = read_suite(name)
+    assert suite.prompts
+    try:
+        made = opened(suite)
+    except ConfigError as error:
+        if "which is not installed" in str(error) or "needs the package" in str(error):
+            pytest.skip(str(error))
+        raise
+    assert made.draws
 
 
 def test_each_layer_has_a_suite_and_names_all_of_its_own():
