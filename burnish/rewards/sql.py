@@ -7,8 +7,9 @@ Decisions: SQLite alone, in memory, inside the sandbox, behind an authoriser (`s
 `is_ordered`; columns are compared in order whatever their names, or with `by_name` by name in any order; numbers by
 value with a tolerance (`3` is `3.0`, `'3'` is not), NULL equals NULL. Score 1 if all databases agree, else 0.
 A changed database on which gold fails, or gives rows that depend on the order in which rows are stored (a tie under
-LIMIT, say), is dropped; where only the order of gold's rows does (a tie under ORDER BY), order does not count. With
-`is_ordered` the given database is asked once more with its rows stored backwards, unless gold then says otherwise.
+LIMIT, say), is dropped. With `is_ordered` the given database is asked once more with its rows stored backwards; and
+where the order in which rows are stored changes the order of some of gold's (a tie under ORDER BY), those may come in
+any order among each other.
 Gold that fails on the given database makes the task unscorable. With `may_write` the reply is a script, and what the
 `observe` queries give after it is compared.
 Covered: tables from a script or CSV. Not covered: other dialects; what ties tables together, in changed databases
@@ -18,8 +19,10 @@ Covered: tables from a script or CSV. Not covered: other dialects; what ties tab
 import json
 import re
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from burnish.core.types import Json, Verdict
@@ -39,6 +42,7 @@ Database = tuple[int, int]
 """A seed, 0 for the given rows, and the order in which rows are stored, 0 for theirs."""
 GIVEN: Database = (0, 0)
 BACKWARDS: Database = (0, 1)
+Ends = Sequence[int]
 
 
 class BadGold(Exception):
@@ -74,8 +78,8 @@ class GoldRows:
     """What gold gives on each database."""
 
     tables: Mapping[Database, Json]
-    bags: frozenset[Database] = frozenset()
-    """Databases on which the order of gold's rows is chance, since rows tie; they are compared without it."""
+    ties: Mapping[Database, Sequence[Ends]] = field(default_factory=dict[Database, Sequence[Ends]])
+    """Where rows tie on a database: for each table of the result, the ends of the blocks whose order is not chance."""
 
 
 async def verify(task: SqlTask, query: str, box: Box, gold: GoldRows | None = None) -> Verdict:
@@ -90,9 +94,8 @@ async def verify(task: SqlTask, query: str, box: Box, gold: GoldRows | None = No
         answers = await _run(task, query, list(gold.tables), box)
     except Tampered as error:
         return nothing(f"tampered: {error}")
-    as_bag = replace(task, is_ordered=False)
     wrong = {
-        database: _complaint(answers[database], rows, as_bag if database in gold.bags else task)
+        database: _complaint(answers[database], rows, task, gold.ties.get(database))
         for database, rows in gold.tables.items()
     }
     changed = [not note for (seed, _), note in wrong.items() if seed]
@@ -118,16 +121,44 @@ async def gold_rows(task: SqlTask, box: Box) -> GoldRows:
     given, backwards = answers[GIVEN], answers[BACKWARDS]
     if given is None or given.error:
         raise BadGold(f"sql: the gold query fails on its own database: {given.error if given else 'no answer'}")
-    tables, bags, as_bag = {GIVEN: given.value}, set[Database](), replace(task, is_ordered=False)
-    if task.is_ordered and backwards and not _complaint(backwards, given.value, task):
+    tables, ties, as_bag = {GIVEN: given.value}, dict[Database, Sequence[Ends]](), replace(task, is_ordered=False)
+    if task.is_ordered and backwards and not _complaint(backwards, given.value, as_bag):
         tables[BACKWARDS] = given.value
+        if _complaint(backwards, given.value, task):
+            ties[GIVEN] = ties[BACKWARDS] = _blocks([given.value, backwards.value], task)
     for seed in seeds:
         one, *others = (answers[seed, order] for order in range(NUM_ORDERS))
         if one and not one.error and not any(_complaint(other, one.value, as_bag) for other in others):
             tables[seed, 0] = one.value
             if any(_complaint(other, one.value, task) for other in others):
-                bags.add((seed, 0))
-    return GoldRows(tables=tables, bags=frozenset(bags))
+                ties[seed, 0] = _blocks([one.value, *(other.value for other in others if other)], task)
+    return GoldRows(tables=tables, ties=ties)
+
+
+def _blocks(values: Sequence[Json], task: SqlTask) -> Sequence[Ends]:
+    """For each table of a result, the places up to which all orders of its rows have the same ones."""
+    results = [value if isinstance(value, list) and task.may_write else [value] for value in values]
+    return [_ends([_keys(table) for table in tables]) for tables in zip(*results, strict=True)]
+
+
+def _keys(table: Json) -> list[str]:
+    rows = table["rows"] if isinstance(table, dict) else []
+    return [json.dumps(row, sort_keys=True) for row in rows] if isinstance(rows, list) else []
+
+
+def _ends(orders: Sequence[Sequence[str]]) -> Ends:
+    first, *others = orders
+    surplus = [Counter[str]() for _ in others]
+    ends: list[int] = []
+    for place, key in enumerate(first):
+        for counter, other in zip(surplus, others, strict=True):
+            for word, change in ((key, 1), (other[place], -1)):
+                counter[word] += change
+                if not counter[word]:
+                    del counter[word]
+        if not any(surplus):
+            ends.append(place + 1)
+    return ends if ends and ends[-1] == len(first) else [*ends, len(first)]
 
 
 def find_query(reply: str) -> str:
@@ -163,7 +194,7 @@ async def _run(task: SqlTask, query: str, databases: Sequence[Database], box: Bo
     return {database: answers.get(call_id) for call_id, database in ids.items()}
 
 
-def _complaint(answer: Answer | None, expected: Json, task: SqlTask) -> str:
+def _complaint(answer: Answer | None, expected: Json, task: SqlTask, ties: Sequence[Ends] | None = None) -> str:
     """Why a result is not gold's; empty if it is."""
     if answer is None:
         return "no rows (stopped)"
@@ -172,10 +203,14 @@ def _complaint(answer: Answer | None, expected: Json, task: SqlTask) -> str:
     tables, golds = (answer.value, expected) if task.may_write else ([answer.value], [expected])
     if not isinstance(tables, list) or not isinstance(golds, list) or len(tables) != len(golds):
         return "an answer of another form"
-    return next(filter(None, (_table_complaint(*pair, task) for pair in zip(tables, golds, strict=True))), "")
+    blocks = ties or [None] * len(golds)
+    complaints = (
+        _table_complaint(table, rows, task, ends) for table, rows, ends in zip(tables, golds, blocks, strict=True)
+    )
+    return next(filter(None, complaints), "")
 
 
-def _table_complaint(table: Json, gold: Json, task: SqlTask) -> str:
+def _table_complaint(table: Json, gold: Json, task: SqlTask, ends: Ends | None = None) -> str:
     match table, gold:
         case {"columns": [*columns], "rows": [*rows]}, {"columns": [*gold_columns], "rows": [*gold_rows]}:
             pass
@@ -193,10 +228,12 @@ def _table_complaint(table: Json, gold: Json, task: SqlTask) -> str:
     if len(rows) != len(gold_rows):
         return f"{len(rows)} rows, expected {len(gold_rows)}"
     comparison = Comparison(
-        rule="exact" if task.is_ordered else "unordered",
+        rule="exact" if task.is_ordered and ends is None else "unordered",
         rel_tol=task.rel_tol,
         abs_tol=task.abs_tol,
         is_typed=True,
         mixes_numbers=True,
     )
-    return "" if is_same(rows, gold_rows, comparison) else "other values"
+    blocks = pairwise((0, *(ends or (len(gold_rows),))))
+    is_right = all(is_same(rows[first:end], gold_rows[first:end], comparison) for first, end in blocks)
+    return "" if is_right else "other values"

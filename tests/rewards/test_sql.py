@@ -91,6 +91,22 @@ def test_constants_in_the_right_order_are_found_out_though_rows_tie(runner, box)
     assert {query: runner.run(verify(task, query, box)).score for query in queries} == queries
 
 
+def test_rows_that_tie_may_come_in_any_order_and_no_others(runner, box) -> None:
+    script = "CREATE TABLE t (id INTEGER, pay INTEGER);"
+    script += "".join(f"INSERT INTO t VALUES ({n}, {n // 3});" for n in range(9))
+    task = SqlTask(script=script, gold="SELECT id FROM t ORDER BY pay", is_ordered=True)
+    queries = {
+        "SELECT id FROM t ORDER BY pay, id DESC": 1,
+        "SELECT id FROM t ORDER BY pay, id": 1,
+        "SELECT id FROM t ORDER BY id": 0,
+        "SELECT id FROM t ORDER BY pay DESC": 0,
+        "SELECT id FROM t ORDER BY pay = 1, pay, id": 0,
+        "SELECT id FROM t": 0,
+        " UNION ALL ".join(f"SELECT {n}" for n in range(9)): 0,
+    }
+    assert {query: runner.run(verify(task, query, box)).score for query in queries} == queries
+
+
 def test_columns_by_name_may_come_in_any_order(runner, box) -> None:
     task = replace(TASK, gold="SELECT name, team FROM staff", by_name=True, num_changed=0)
     assert runner.run(verify(task, "SELECT team AS Team, name FROM staff", box)).score == 1
