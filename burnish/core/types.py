@@ -232,7 +232,8 @@ class Trajectory:
 
 def steps_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[Step, ...]:
     """The steps of a trajectory, from what `asdict` makes of them."""
-    return tuple(Step(**{**row, "events": tuple(row["events"])}) for row in rows)
+    whole: list[dict[str, Any]] = [{**row, "events": tuple(row["events"])} for row in rows]
+    return tuple(Step(**row) for row in whole)
 
 
 def sha256_json(value: object) -> str:

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from burnish.core.config import validate
+from burnish.core.errors import ConfigError
 from burnish.core.recipe import EpisodesConfig, TaskEntry
 from burnish.engine.local import LocalEngine, open_engine
 from burnish.engine.types import SamplingParams
@@ -13,6 +15,7 @@ from burnish.learner.packing import Row
 from burnish.learner.policy import Policy
 from burnish.models.lora import trainable
 from burnish.rollout.attempts import Attempt, Means, make_attempts
+from burnish.rollout.episodes import check_trains
 from burnish.rollout.judge import judge_in
 from burnish.rollout.mixture import Draw, Source
 from burnish.runtime.local import Background
@@ -212,3 +215,21 @@ def test_a_trajectory_with_steps_comes_back_from_json(background):
     assert type(one).from_json(one.to_json()) == one
     assert one.steps[-1].earned == 1.0
     assert replace(one, steps=()) != one
+
+
+@pytest.mark.parametrize(
+    ("config", "is_asynchronous", "message"),
+    [
+        (EpisodesConfig(), True, "set max_staleness = 0"),
+        (EpisodesConfig(at_limit={"wall": "hand_over"}, helper={"url": "u"}), False, "would pay the policy"),
+    ],
+)
+def test_what_cannot_train_is_refused_by_name(config, is_asynchronous, message):
+    with pytest.raises(ConfigError, match=message):
+        check_trains([Guessing()], config, is_asynchronous=is_asynchronous)
+
+
+@pytest.mark.parametrize("options", [{"helper": {"url": "u"}}, {"at_limit": {"steps": "hand_over"}}])
+def test_a_helper_and_the_fall_back_that_asks_it_go_together(options):
+    with pytest.raises(ConfigError, match="go together"):
+        validate(EpisodesConfig, options, "episodes")

@@ -46,6 +46,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_tiny_model_learns_to_work_in_several_turns(finished: Path) -> None:
     summary = json.loads((finished / "reports" / "summary.json").read_text())
     domain = summary["domains"]["tests.rollout.guessing_domain"]

@@ -14,11 +14,12 @@ from burnish.core.errors import SandboxError
 from burnish.core.types import sha256_json
 from burnish.domains.terminal.spec import TerminalTask
 from burnish.sandbox import Backend, ResourceLimits
-from burnish.sandbox.place import ISOLATED, Command, PlaceSpec, Workspace
+from burnish.sandbox.place import ISOLATED, Command, Guarantee, PlaceSpec, Workspace
 
 LIMITS: Final = ResourceLimits(
     wall_s=600.0, cpu_s=60.0, memory_mb=768, disk_mb=128, num_files=16_384, num_processes=64, output_bytes=1 << 20
 )
+NEEDS: Final[frozenset[Guarantee]] = frozenset({*ISOLATED, "snapshots", "shell"})
 SETUP_S: Final = 60.0
 ENVIRONMENT: Final = {
     "PAGER": "cat", "GIT_PAGER": "cat", "EDITOR": "true", "GIT_EDITOR": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -77,8 +78,7 @@ class Grounds:
 
     async def _prepare(self, task: TerminalTask) -> Prepared:
         layers = (self.base_folder(task.base),) if task.base else ()
-        needs = ISOLATED | {"snapshots", "shell"}
-        place = await self.backend.start(PlaceSpec(layers=layers, limits=LIMITS, needs=needs, env=ENVIRONMENT))
+        place = await self.backend.start(PlaceSpec(layers=layers, limits=LIMITS, needs=NEEDS, env=ENVIRONMENT))
         try:
             if not isinstance(place, Workspace):
                 raise SandboxError(f"sandbox: backend {self.backend.isolation!r} has no places that can be forked")
