@@ -1,11 +1,11 @@
-"""One slot of a fork server: it has one cell ready, gives it one job, and orders the next cell.
+"""One slot of a fork server: it has one program's process ready, gives it one job, and orders the next.
 
-A cell is made while nobody waits: forked, furnished, its rights given up, its program's process born.
-What a job waits for is its own run. The order of a cell names its limits, so a cell that was made ahead
-serves a job of the same limits, or none.
+That process, and the place around it, are made while nobody waits. What a job waits for is its own run. The order
+names its limits, so what was made ahead serves a job of the same limits, or none.
 
-The job travels on the cell's link as one message: small sources inline, larger ones and a stdin as sealed
-memfds, outputs over pipes. No file of the host is used.
+The job travels on a link of its own as one message: small sources inline, larger ones and a stdin as sealed memfds,
+outputs over pipes. No file of the host is used. The slot reports on the same link once nothing of the job is alive;
+what it passes on is the kernel's, and is read here.
 """
 
 import fcntl
