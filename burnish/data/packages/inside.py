@@ -49,6 +49,7 @@ def main() -> None:
     order = json.load(sys.stdin)
     tree = os.getcwd()
     sys.path.insert(0, tree)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what is installed here is not the package's
     cov = None if order["ids"] else _coverage(order["modules"])
     reporter = Reporter(cov, set(order["ids"]))
     options = ["-c", os.devnull, f"--rootdir={tree}", "-p", "no:cacheprovider", "-p", "no:doctest", "-q", "--tb=short"]

@@ -42,7 +42,7 @@ def runner(tree: Tree, box: Box) -> RunTests:
         tests = {name: text for name, text in tree.tests.items() if name in needed or not _has_tests(name)}
         suite = code_tests.TestSuite(
             tests=tests, ids=ids, modules=tree.package.modules, trust="same_interpreter", has_part_per_test=True,
-            data={name: text.encode() for name, text in tree.data.items()}, test_cpu_s=5.0, test_wall_s=20.0,
+            data={name: text.encode() for name, text in tree.data.items()}, test_cpu_s=5.0, test_wall_s=60.0,
             limits=ResourceLimits(wall_s=wall_s, cpu_s=wall_s, memory_mb=1024, disk_mb=64, num_files=8192,
                                   num_processes=64, output_bytes=16 << 20),
         )  # fmt: skip
@@ -82,7 +82,7 @@ def task_of(tree: Tree, trial: Trial, base: str) -> TerminalTask:
             modules=tuple(package.modules),
             data=tree.data,
             test_cpu_s=5.0,
-            test_wall_s=20.0,
+            test_wall_s=30.0,
         ),
         fault=_fault(tree, trial, changed),
         oracle=_oracle(tree, trial, changed),

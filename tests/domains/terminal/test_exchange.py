@@ -1,8 +1,6 @@
 """Tasks go out as Harbor folders and come back solvable; rows of SWE-smith and SWE-bench become tasks."""
 
-import asyncio
 import json
-from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -16,8 +14,6 @@ from burnish.domains.terminal.harbor_import import from_harbor
 from burnish.domains.terminal.oracle import shell
 from burnish.domains.terminal.store import open_store
 from burnish.domains.terminal.store_writer import writing
-from burnish.sandbox import missing, open_box
-from burnish.sandbox.local_place import LocalPlaces
 from tests.domains.terminal.solving import outcome
 
 FOLDER = {
@@ -44,18 +40,6 @@ ROW = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def world() -> Iterator[tuple]:
-    if missing():
-        pytest.skip("this host cannot isolate")
-    with asyncio.Runner() as runner:
-        places, opened = LocalPlaces(), open_box(num_workers=1)
-        box = runner.run(opened.__aenter__())
-        yield runner, places, box
-        runner.run(places.stop())
-        runner.run(opened.__aexit__(None, None, None))
-
-
 def write(folder, files):
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -63,34 +47,33 @@ def write(folder, files):
     return folder
 
 
-def scores(world, task, *attempts, base=None):
-    runner, places, box = world
-    return [runner.run(outcome(places, box, task, calls, base))[0] for calls in attempts]
+def scores(outdoors, task, *attempts, base=None):
+    return [outdoors.run(outcome(outdoors.backend, task, calls, base))[0] for calls in attempts]
 
 
 @pytest.mark.parametrize(
     ("name", "level"), [("count_log", 1), ("git_commit", 1), ("repair_script", 0), ("fix_line", 1)]
 )
-def test_an_exported_task_comes_back_solvable(world, tmp_path, name, level):
+def test_an_exported_task_comes_back_solvable(outdoors, tmp_path, name, level):
     task = families.family(name).make(Random(2), level)
     harbor.write_folder(tmp_path / "task", *to_harbor(task, {}, f"burnish/{name}"))
     back = from_harbor(harbor.read_folder(tmp_path / "task"))
     assert back.instruction == task.instruction
-    assert scores(world, back, back.oracle, ()) == [1.0, 0.0]
+    assert scores(outdoors, back, back.oracle, ()) == [1.0, 0.0]
 
 
-def test_a_harbor_task_runs_with_its_paths_moved(world, tmp_path):
+def test_a_harbor_task_runs_with_its_paths_moved(outdoors, tmp_path):
     task = from_harbor(harbor.read_folder(write(tmp_path, FOLDER)))
     assert task.instruction == "Write done to /work/out.txt, tests are in /tmp/harbor/tests/test.sh."
     assert task.files == {"in.txt": "see /work/out.txt and /apparent\n"} and task.level == 3
-    assert scores(world, task, task.oracle, ()) == [1.0, 0.0]
+    assert scores(outdoors, task, task.oracle, ()) == [1.0, 0.0]
 
 
-def test_reward_files_that_disagree_are_no_solution(world, tmp_path):
+def test_reward_files_that_disagree_are_no_solution(outdoors, tmp_path):
     both = FOLDER["tests/test.sh"] + "echo 0 > /logs/verifier/reward.json\n"
     task = from_harbor(harbor.read_folder(write(tmp_path, FOLDER | {"tests/test.sh": both})))
     planted = (shell("mkdir -p /tmp/harbor/logs/verifier; echo 1 > /tmp/harbor/logs/verifier/reward.json"),)
-    assert scores(world, task, task.oracle, planted) == [0.0, 0.0]
+    assert scores(outdoors, task, task.oracle, planted) == [0.0, 0.0]
 
 
 def test_what_needs_a_container_is_left_out_and_told(tmp_path, capsys):
@@ -106,7 +89,7 @@ def test_what_needs_a_container_is_left_out_and_told(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("kind", ["swe-smith", "swe-bench"])
-def test_a_row_becomes_a_task_over_its_source_tree(world, tmp_path, kind):
+def test_a_row_becomes_a_task_over_its_source_tree(outdoors, tmp_path, kind):
     row = dict(ROW)
     tree = dict(TREE)
     if kind == "swe-bench":  # its patch mends, and the tree is as it was before
@@ -121,7 +104,7 @@ def test_a_row_becomes_a_task_over_its_source_tree(world, tmp_path, kind):
     (task,) = [store.task(split, number) for split in ("train", "eval") for number in range(store.size(split))]
     assert not any(name.startswith(".git") for name in task.files) and task.family == kind
     assert not (store.base_folder(task.base) / ".git").exists()
-    assert scores(world, task, task.oracle, (), base=store.base_folder(task.base)) == [1.0, 0.0]
+    assert scores(outdoors, task, task.oracle, (), base=store.base_folder(task.base)) == [1.0, 0.0]
 
 
 def test_a_row_without_its_tree_says_what_it_needs(tmp_path):

@@ -1,8 +1,6 @@
 """Every family of small tasks keeps what the ladder promises; a new file is tested without an edit here."""
 
-import asyncio
 import json
-from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -10,23 +8,9 @@ import pytest
 from burnish.core.errors import ConfigError
 from burnish.domains.terminal import families
 from burnish.domains.terminal.spec import EndStateCheck, TestsCheck, from_json
-from burnish.sandbox import missing, open_box
-from burnish.sandbox.local_place import LocalPlaces
 from tests.domains.terminal.solving import outcome
 
 KINDS = [(name, level) for name in families.names() for level in families.family(name).levels]
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[tuple]:
-    if missing():
-        pytest.skip("this host cannot isolate")
-    with asyncio.Runner() as runner:
-        places, opened = LocalPlaces(), open_box(num_workers=1)
-        box = runner.run(opened.__aenter__())
-        yield runner, places, box
-        runner.run(places.stop())
-        runner.run(opened.__aexit__(None, None, None))
 
 
 def draw(name: str, level: int, seed: int):
@@ -34,21 +18,19 @@ def draw(name: str, level: int, seed: int):
 
 
 @pytest.mark.parametrize(("name", "level"), KINDS)
-def test_the_oracle_solves_and_doing_nothing_does_not(world, name, level):
-    runner, places, box = world
+def test_the_oracle_solves_and_doing_nothing_does_not(outdoors, name, level):
     task = draw(name, level, 11)
-    score, said = runner.run(outcome(places, box, task, task.oracle))
+    score, said = outdoors.run(outcome(outdoors.backend, task, task.oracle))
     assert score == 1.0, f"{task.instruction}\n{said}"
-    assert runner.run(outcome(places, box, task, ()))[0] == 0.0
+    assert outdoors.run(outcome(outdoors.backend, task, ()))[0] == 0.0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "level"), KINDS)
-def test_twenty_oracles_solve(world, name, level):
-    runner, places, box = world
+def test_twenty_oracles_solve(outdoors, name, level):
     for seed in range(100, 120):
         task = draw(name, level, seed)
-        score, said = runner.run(outcome(places, box, task, task.oracle))
+        score, said = outdoors.run(outcome(outdoors.backend, task, task.oracle))
         assert score == 1.0, f"seed {seed}: {task.instruction}\n{said}"
 
 
