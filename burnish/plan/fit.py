@@ -1,19 +1,21 @@
 """A cluster file's numbers, fitted from a run folder: what a stage `rl` of that run would be in the simulator.
 
 Lengths, verdict times, pass rates and failures are those of its trajectories, by domain. Times are least squares
-without negative numbers over the steps. A token takes `a + b (n - 1)` seconds while n members run. A training step
-takes `c + d tokens`, and the engines stand still meanwhile, since one process does both.
+without negative numbers, brought to the true sum. A token takes `a + b (n - 1)` seconds while n members run. A training
+step takes `c + d tokens`, and the engines stand still meanwhile, since one process does both.
 
-- Synchronous steps: all members begin together, so sampling takes `a longest + b (tokens - longest)`.
+- Synchronous steps: the members of a wave begin together, so sampling takes `a longest + b (tokens - longest)`.
 - Asynchronous steps: the ledger's log says which members were in the engine at which engine step, so k engine steps
   of m tokens in all take `a k + b (m - k)`.
 
 How long a reply waited for its verdict includes the queue, which the simulator has of its own: waits are scaled so
-that their mean is what verdicts cost by the metrics, where these say so.
+that their mean is what a verdict took by the metrics, where these say so; those that were joined to an equal question
+waited as long.
 
 Covered: engine `local` in the run's own process. Not covered: replicas and servers (refused); synchronous steps whose
-members did not fit into the engine at once (the model takes them as if they had); time for prompts, which is part of
-a token's time; checkpoints.
+members did not fit into the engine at once (the model takes them as if they had); that a synchronous step replaces
+groups without signal wave by wave (the simulator begins each when it is needed); time for prompts, which is part of a
+token's time; checkpoints.
 """
 
 import re
@@ -55,9 +57,14 @@ def fit(run: Path, position: int, scheduler: SchedulerConfig) -> Cluster:
             f"{len(groups)} groups of trajectories; at least {LEAST_STEPS} steps of stage 'rl' are needed"
         )
     slots = recipe.engine.max_rows
-    steps = asynchronous(run, position, slots, rows) if scheduler.max_staleness else synchronous(rows, groups)
-    sampling = _nonnegative([(s.first, s.second) for s in steps], [s.sample_s for s in steps])
-    learning = _nonnegative([(1.0, s.tokens_trained) for s in steps], [s.train_s for s in steps])
+    if scheduler.max_staleness:
+        spells = asynchronous(run, position, slots, rows)
+    else:
+        spells = synchronous(rows, groups, scheduler.batch_groups)
+    sampling = _nonnegative([(spell.first, spell.second) for spell in spells], [spell.took_s for spell in spells])
+    learning = _nonnegative(
+        [(1.0, row.values["tokens_trained"]) for row in rows], [row.values["train_s"] for row in rows]
+    )
     return Cluster(
         engines=Engines(num=1, slots=slots, token_s=max(sampling[0], LEAST_S), token_s_per_member=sampling[1]),
         learner=Learner(num=1, step_s=learning[0], token_s=max(learning[1], LEAST_S), shares_engines=True),
@@ -85,15 +92,13 @@ def _groups(trajectories: Sequence[Trajectory]) -> list[list[Trajectory]]:
 
 
 def _nonnegative(rows: Sequence[tuple[float, float]], values: Sequence[float]) -> tuple[float, float]:
-    """Least squares for two coefficients; where one came out negative it is 0 and the other is fitted alone."""
+    """Least squares for two coefficients that give the true sum; where one came out negative it is 0."""
     matrix, target = np.asarray(rows, dtype=np.float64), np.asarray(values, dtype=np.float64)
     first, second = (float(value) for value in np.linalg.lstsq(matrix, target, rcond=None)[0])
-    if first >= 0 and second >= 0:
-        return first, second
-    kept = 1 if first < 0 else 0
-    column = matrix[:, kept]
-    alone = max(0.0, float(column @ target / (column @ column)))
-    return (0.0, alone) if kept else (alone, 0.0)
+    if first < 0 or second < 0:
+        first, second = (0.0, 1.0) if first < 0 else (1.0, 0.0)
+    scale = float(target.sum()) / max(first * float(matrix[:, 0].sum()) + second * float(matrix[:, 1].sum()), LEAST_S)
+    return first * scale, second * scale
 
 
 def _domains(groups: Sequence[Sequence[Trajectory]], rows: Sequence[metrics.Row]) -> list[DomainLoad]:
@@ -104,11 +109,12 @@ def _domains(groups: Sequence[Sequence[Trajectory]], rows: Sequence[metrics.Row]
 
 
 def _verdict_s(domain: str, rows: Sequence[metrics.Row]) -> float | None:
-    """What a verdict cost on average, time in the queue aside; None where the metrics do not say."""
-    wall_ms, num = (
-        sum(row.values.get(f"verify/{domain}/{name}", 0.0) for row in rows) for name in ("wall_ms", "num_verdicts")
+    """What a verdict took on average, time in the queue aside; None where the metrics do not say."""
+    names = ("wall_ms", "num_paid", "num_joined", "num_verdicts")
+    wall_ms, num_paid, num_joined, num = (
+        sum(row.values.get(f"verify/{domain}/{name}", 0.0) for row in rows) for name in names
     )
-    return wall_ms / 1000 / num if num else None
+    return wall_ms / 1000 / num_paid * (num_paid + num_joined) / num if num_paid else None
 
 
 def _domain(name: str, groups: Sequence[Sequence[Trajectory]], verdict_s: float | None) -> DomainLoad:

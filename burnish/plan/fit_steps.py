@@ -4,7 +4,7 @@ A synchronous step begins all its members together and waits for them. Between t
 steps, of which each gives every member in it one token; the ledger says which were in it when.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -19,14 +19,12 @@ SAMPLED_S = ("sample_and_judge_s", "sample_s")
 """What a synchronous step and an asynchronous one call the time before their update."""
 
 
-class Step(NamedTuple):
-    """What one step measured: sampling took `sample_s = a first + b second`."""
+class Spell(NamedTuple):
+    """Some sampling: it took `took_s = a first + b second`."""
 
     first: float
     second: float
-    sample_s: float
-    tokens_trained: float
-    train_s: float
+    took_s: float
 
 
 def rows_of(run: Path, stage: str) -> list[metrics.Row]:
@@ -49,32 +47,41 @@ def measured_step_s(run: Path, stage: str) -> float:
     return sum(between_s) / len(between_s)
 
 
-def _step(first: float, second: float, values: Mapping[str, float]) -> Step:
-    return Step(first, second, _sample_s(values), values["tokens_trained"], values["train_s"])
-
-
-def synchronous(rows: Sequence[metrics.Row], groups: Sequence[Sequence[Trajectory]]) -> list[Step]:
-    """Steps take draws in order: as many groups each as they trained and dropped."""
-    steps: list[Step] = []
+def synchronous(rows: Sequence[metrics.Row], groups: Sequence[Sequence[Trajectory]], batch_groups: int) -> list[Spell]:
+    """One spell a wave. Steps take draws in order; a wave draws as many groups as the step still lacks."""
+    spells: list[Spell] = []
     first = 0
     for row in rows:
         num = int(row.values["num_groups"] + row.values.get("num_groups_without_signal", 0))
-        lengths = [member.num_sampled for members in groups[first : first + num] for member in members]
+        spells += map(_wave, _waves(groups[first : first + num], batch_groups))
         first += num
-        if lengths:
-            steps.append(_step(max(lengths), sum(lengths) - max(lengths), row.values))
-    return steps
+    return spells
 
 
-def asynchronous(run: Path, position: int, slots: int, rows: Sequence[metrics.Row]) -> list[Step]:
-    """Steps by what the engine did between their updates."""
+def _waves(groups: Sequence[Sequence[Trajectory]], batch_groups: int) -> Iterator[Sequence[Sequence[Trajectory]]]:
+    num_kept = 0
+    while groups:
+        size = max(batch_groups - num_kept, 1)
+        wave, groups = groups[:size], groups[size:]
+        num_kept += sum(len({member.verdict and member.verdict.score for member in members}) > 1 for members in wave)
+        yield wave
+
+
+def _wave(groups: Sequence[Sequence[Trajectory]]) -> Spell:
+    members = [member for several in groups for member in several]
+    lengths = [member.num_sampled for member in members]
+    return Spell(max(lengths), sum(lengths) - max(lengths), max(member.sample_s for member in members))
+
+
+def asynchronous(run: Path, position: int, slots: int, rows: Sequence[metrics.Row]) -> list[Spell]:
+    """One spell a step: what the engine did between two updates."""
     ledger = Ledger(run / "ledger.sqlite")
     try:
         work = _engine_work(from_ledger(ledger.events(position)), slots)
     finally:
         ledger.close()
     return [
-        _step(work[row.step].num_steps, work[row.step].num_tokens - work[row.step].num_steps, row.values)
+        Spell(work[row.step].num_steps, work[row.step].num_tokens - work[row.step].num_steps, _sample_s(row.values))
         for row in rows
         if row.step in work
     ]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from typing import NamedTuple
 
 from burnish.chat.template import Chat
 from burnish.core.types import Completion, Trajectory, Verdict
@@ -36,7 +37,7 @@ def make_attempts(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[
 
 
 def _make_replies(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[str, int], bool]) -> Iterator[Done]:
-    pending: dict[Future[Verdict], tuple[Attempt, Trajectory, float]] = {}
+    pending: dict[Future[Verdict], _Asked] = {}
     samples = _timed(means.engine.sample([as_request(means.chat, attempt) for attempt in attempts]))
     for finished, sample_s in means.watchdog.each(samples, lambda: f"samples of {len(attempts)} prompts"):
         attempt = attempts[finished.request]
@@ -46,7 +47,8 @@ def _make_replies(means: Means, attempts: Sequence[Attempt], is_kept: Callable[[
             )
             answer = means.chat.answer(trajectory.reply)
             verdict = means.judge(attempt.draw.source.domain, attempt.draw.task, answer)
-            pending[means.background.submit(verdict)] = (attempt, trajectory, time.monotonic())
+            future = means.background.submit(verdict)
+            pending[future] = _Asked(attempt, trajectory, _stopwatch(future))
         yield from _judged(pending, [future for future in pending if future.done()])
     yield from means.watchdog.each(_judged(pending, list(pending)), means.verify_status)
 
@@ -91,10 +93,21 @@ def as_trajectory(
     )
 
 
-def _judged(
-    pending: dict[Future[Verdict], tuple[Attempt, Trajectory, float]], futures: Iterable[Future[Verdict]]
-) -> Iterator[Done]:
+class _Asked(NamedTuple):
+    attempt: Attempt
+    trajectory: Trajectory
+    verify_s: Callable[[], float]
+
+
+def _stopwatch(future: Future[Verdict]) -> Callable[[], float]:
+    """How long a verdict took, to be asked once it is there; it may be taken much later."""
+    started, ended = time.monotonic(), list[float]()
+    future.add_done_callback(lambda _: ended.append(time.monotonic()))
+    return lambda: (ended[0] if ended else time.monotonic()) - started
+
+
+def _judged(pending: dict[Future[Verdict], _Asked], futures: Iterable[Future[Verdict]]) -> Iterator[Done]:
     for future in futures:
         verdict = future.result()
-        attempt, trajectory, since = pending.pop(future)
-        yield Done(attempt, replace(trajectory, verdict=verdict, verify_s=time.monotonic() - since))
+        asked = pending.pop(future)
+        yield Done(asked.attempt, replace(asked.trajectory, verdict=verdict, verify_s=asked.verify_s()))

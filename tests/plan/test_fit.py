@@ -25,12 +25,18 @@ POSITION, STAGE = 3, "3-rl"
 LENGTHS = [[5, 9, 3, 7], [12, 4, 6, 6], [8, 30, 2, 10], [20, 21, 7, 9], [5, 5, 14, 3], [17, 2, 2, 40]]
 
 
+def sampling_s(groups: list[list[int]]) -> float:
+    lengths = [length for group in groups for length in group]
+    return 0.01 * max(lengths) + 0.002 * (sum(lengths) - max(lengths))
+
+
 def trajectory(group: int, member: int, length: int) -> Trajectory:
     verdict = Verdict.scored(float(member % 2)) if group or member else Verdict.unscorable("no answer")
     return Trajectory(
         group_id=f"3/{group:07d}", member=member, task_id=f"arithmetic/train/1/{group}", prompt_hash="", seed=0,
         token_ids=(1,) * (length + 2), was_sampled=(False,) * 2 + (True,) * length, logprobs=(0.0,) * (length + 2),
         reply="", stop_reason="eos", oldest_version=0, newest_version=0, verdict=verdict, verify_s=0.001,
+        sample_s=sampling_s(LENGTHS[group - group % 2 :][:2]),
     )  # fmt: skip
 
 
@@ -122,10 +128,12 @@ def test_waits_for_verdicts_are_brought_to_what_verdicts_cost(run):
     (run / "metrics.jsonl").unlink()
     with MetricsLog(run / "metrics.jsonl") as log:
         for row in rows:
-            verify = {"verify/arithmetic/wall_ms": 2.0, "verify/arithmetic/num_verdicts": 8}
-            log.log(row.pop("step"), row.pop("stage"), **row, **verify)
+            verify = {"wall_ms": 2.0, "num_paid": 4, "num_joined": 2, "num_hits": 2, "num_verdicts": 8}
+            log.log(
+                row.pop("step"), row.pop("stage"), **row, **{f"verify/arithmetic/{k}": v for k, v in verify.items()}
+            )
     (domain,) = fitted(run).domains
-    assert domain.verify_s.values == pytest.approx([0.00025] * 24)  # each waited 1 ms
+    assert domain.verify_s.values == pytest.approx([0.0005 * 6 / 8] * 24)  # each waited 1 ms
 
 
 def test_of_two_stages_one_must_be_named():
