@@ -1,15 +1,16 @@
-"""What asynchrony saves where verdicts are slow, what it costs in reward, and what the ledger costs a trajectory.
+"""What asynchrony saves where verdicts are slow, and what it costs in reward.
 
 `python bench/asynchronous.py [--steps 12] [--median-s 2.0] [--sigma 1.0] [--max-staleness 2] [--model starter]`
 
 Both loops train the same model (after the same fine-tuning) on the domain `code`, whose verdicts come after a
 log-normal delay beside their own time; an equal reply to an equal task waits equally long in both, and no verdict is
 cached. Printed: wall-clock to the same number of trained tokens; mean reward of the last steps that were done by the
-time at which the faster loop ended; the ledger's time a trajectory.
+time at which the faster loop ended; the load average before and after each loop.
 """
 
 import argparse
 import asyncio
+import os
 import random
 import tempfile
 import time
@@ -22,13 +23,11 @@ from typing import Any
 from rich.console import Console
 
 from burnish.core import metrics
-from burnish.core.ledger import PENDING, Ledger
 from burnish.core.recipe import Recipe
 from burnish.core.seeds import derive
-from burnish.core.types import Task, Trajectory, Verdict
+from burnish.core.types import Task, Verdict
 from burnish.domains import Domain
 from burnish.rollout.judge import Judge
-from burnish.rollout.stream_log import Began, Judged, Key, sampled, to_json
 from burnish.stages import rl, sft
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_plan import make_plan
@@ -65,11 +64,8 @@ def main() -> None:
             f"{name}: {_wall_to(steps, tokens):.1f} s to {tokens:.0f} trained tokens; reward of the last {NUM_LAST} "
             f"steps by {end_s:.1f} s: {fmean(step.reward for step in done[-NUM_LAST:]):.3f} after {len(done)} steps"
         )
+    print(f"load average {os.getloadavg()[0]:.1f}")
     print(f"wall-clock to the same trained tokens: {_wall_to(sync, tokens) / _wall_to(asyn, tokens):.2f} times as fast")
-    wall_us, processor_us = _ledger_us()
-    print(
-        f"ledger: {wall_us:.0f} us a trajectory of 200 tokens with all of its events, {processor_us:.0f} of processor"
-    )
 
 
 def _options() -> argparse.Namespace:
@@ -114,6 +110,7 @@ def _stage(recipe: Recipe, position: int) -> dict[str, Any]:
 def _measured(options: argparse.Namespace, runs: Path, start: Path, max_staleness: int) -> list[Step]:
     recipe = _recipe(options, f"staleness-{max_staleness}", max_staleness)
     loop: Steps = asynchronous_steps if max_staleness else rl.synchronous_steps
+    print(f"max_staleness {max_staleness}: load average {os.getloadavg()[0]:.1f}", flush=True)
     with open_session(recipe, runs, resume=False, console=Console(quiet=True)) as session:
         session.position = 1
         session.policy.load(start)
@@ -151,44 +148,6 @@ def _wall_to(steps: list[Step], tokens: float) -> float:
             return last_s + (step.wall_s - last_s) * (tokens - trained) / step.tokens
         trained, last_s = trained + step.tokens, step.wall_s
     return last_s
-
-
-def _ledger_us(num_groups: int = 250, group_size: int = 8) -> tuple[float, float]:
-    """Wall and processor time of all that the asynchronous loop writes, each event in a transaction of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger(Path(folder) / "ledger.sqlite")
-        wall_s, processor_s = time.monotonic(), time.process_time()
-        for number in range(num_groups):
-            _book(ledger, number, group_size)
-        wall_s, processor_s = time.monotonic() - wall_s, time.process_time() - processor_s
-        ledger.close()
-    num = num_groups * group_size
-    return wall_s / num * 1e6, processor_s / num * 1e6
-
-
-def _book(ledger: Ledger, number: int, group_size: int) -> None:
-    keys = [Key(number, member, 0) for member in range(group_size)]
-    group_id = f"0/{number:07d}"
-    with ledger.together():
-        ledger.issue(0, PENDING, group_id, f"code/train/1/{number}", "p" * 64)
-        ledger.append_events(0, number, to_json(map(Began, keys)))
-    for key in keys:
-        trajectory = _trajectory(group_id, key.member)
-        with ledger.together():
-            ledger.replace(trajectory)
-            ledger.append_events(0, number, to_json([sampled(key, trajectory)]))
-        with ledger.together():
-            ledger.replace(replace(trajectory, verdict=Verdict.scored(1.0)))
-            ledger.append_events(0, number, to_json([Judged(key)]))
-    ledger.consume(number, ready=[group_id])
-
-
-def _trajectory(group_id: str, member: int) -> Trajectory:
-    return Trajectory(
-        group_id=group_id, member=member, task_id="t", prompt_hash="p", seed=1, token_ids=tuple(range(300)),
-        was_sampled=(False,) * 100 + (True,) * 200, logprobs=(0.0,) * 100 + (-1.2345678901234567,) * 200,
-        reply="x" * 800, stop_reason="eos", oldest_version=3, newest_version=4,
-    )  # fmt: skip
 
 
 if __name__ == "__main__":
