@@ -122,11 +122,13 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Evaluate models on suites; without --suite, on the tasks of the run that a model comes from."""
+    from burnish.commands.suites import chosen
+
+    words = suite or []
+    suites = {model: chosen(model, words, seed) for model in models}  # before torch comes: a fault shows at once
     from burnish.commands.evaluate import evaluate_command
 
-    evaluate_command(
-        models, suite or [], seed=seed, num=num, api_key_env=api_key_env, fresh=fresh, as_json=as_json
-    )  # fmt: skip
+    evaluate_command(suites, words, num=num, api_key_env=api_key_env, fresh=fresh, as_json=as_json)
 
 
 @app.command()

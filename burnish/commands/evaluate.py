@@ -2,44 +2,41 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import typer
 from rich.table import Table
 
-from burnish.commands.suites import suite_for
 from burnish.core.interval import Interval
 from burnish.core.types import Json
 from burnish.evals.inspect_log import keep_log
 from burnish.evals.records import not_scored, summarise
 from burnish.evals.runs import EvalRun, Store
 from burnish.evals.samples import averaged, measures, pass_rates, variances
-from burnish.evals.suites import Suite, named
+from burnish.evals.suites import LM_EVAL, Suite
 from burnish.stages.eval_models import open_model
 from burnish.stages.eval_suite import evaluate_suite
-from burnish.stages.lm_eval_suite import evaluate_task, is_named, package
+from burnish.stages.lm_eval_suite import evaluate_task, package
 from burnish.stages.terminal import terminal
 
 
 def evaluate_command(
-    models: Sequence[str], words: Sequence[str], *, seed: int | None, num: int | None, api_key_env: str, fresh: bool,
+    suites: Mapping[str, Sequence[Suite]], words: Sequence[str], *, num: int | None, api_key_env: str, fresh: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Evaluate each model on each suite, and print what came of it."""
+    """Evaluate each model on its suites, and on the tasks of lm-evaluation-harness; print what came of it."""
     console, store = terminal(stderr=True), Store()
-    if any(map(is_named, words)):
+    if any(word.startswith(LM_EVAL) for word in words):
         package()
-    suites = {model: chosen(model, words, seed) for model in models}  # before torch works: a fault shows at once
     reports: list[Json] = []
-    for model in models:
+    for model, of_model in suites.items():
         candidate = open_model(model, api_key_env)
-        for word in filter(is_named, words):
+        for word in (word for word in words if word.startswith(LM_EVAL)):
             run = evaluate_task(candidate, word, store, num)
             if as_json:
                 reports.append(report(run, was_kept=False, log=""))
             else:
                 terminal().print(table(run, was_kept=False))
-        for suite in suites[model]:
+        for suite in of_model:
             done = evaluate_suite(candidate, suite, console, num=num, fresh=fresh, store=store)
             log = keep_log(done.run, done.opened, store.folder / "logs")
             if as_json:
@@ -48,15 +45,6 @@ def evaluate_command(
                 terminal().print(table(done.run, was_kept=done.was_kept))
     if as_json:
         typer.echo(json.dumps(reports, indent=2, ensure_ascii=False))
-
-
-def chosen(model: str, words: Sequence[str], seed: int | None) -> list[Suite]:
-    """The suites that are named, else the tasks of the model's run; with another seed they pin no tasks."""
-    own = [word for word in words if not is_named(word)]
-    suites = list(named(own)) if words else [suite_for(Path(model))]
-    if seed is None:
-        return suites
-    return [suite.model_copy(update={"seed": seed, "prompts": ""}) for suite in suites]
 
 
 def report(run: EvalRun, *, was_kept: bool, log: str) -> dict[str, Json]:

@@ -6,6 +6,7 @@ tasks of them, if the seed is another), and any other model on `USUAL`.
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -16,7 +17,7 @@ from burnish.core.run_folder import kept_recipe
 from burnish.core.types import Json, Task, Verdict
 from burnish.core.visible import visible
 from burnish.evals import weakness
-from burnish.evals.suites import LAYERS, OpenSuite, Suite, named, opened, read_suite, shipped
+from burnish.evals.suites import LAYERS, LM_EVAL, OpenSuite, Suite, named, opened, read_suite, shipped
 from burnish.rollout.judge import judge_in
 from burnish.sandbox import open_box
 from burnish.stages.terminal import terminal
@@ -37,6 +38,15 @@ def suite_for(model: Path) -> Suite:
                 name=f"tasks of {recipe.name}", when_trained="leave_out", tasks=recipe.tasks, sandbox=recipe.sandbox
             )
     return USUAL
+
+
+def chosen(model: str, words: Sequence[str], seed: int | None) -> list[Suite]:
+    """The suites that are named, else the tasks of the model's run; with another seed they pin no tasks."""
+    own = [word for word in words if not word.startswith(LM_EVAL)]
+    suites = list(named(own)) if words else [suite_for(Path(model))]
+    if seed is None:
+        return suites
+    return [suite.model_copy(update={"seed": seed, "prompts": ""}) for suite in suites]
 
 
 def list_suites() -> None:

@@ -37,6 +37,8 @@ from burnish.rollout.mixture import Draw, Source, held_out
 Layer = Literal["single_step", "multi_step", "cross_scenario", "safety", "regression"]
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 SHIPPED = Path(__file__).parent.parent / "suites"
+LM_EVAL = "lm_eval:"
+"""Before the name of a task of lm-evaluation-harness, which is named as if it were a suite."""
 COINCIDENCE = 0.1
 """What a guess may score where a suite does not say: open answers are right by accident that often at most."""
 

@@ -18,17 +18,12 @@ from burnish.core.errors import ConfigError
 from burnish.core.types import sha256_json
 from burnish.evals.records import EvalResult
 from burnish.evals.runs import EvalRun, Store, harness_version
+from burnish.evals.suites import LM_EVAL
 from burnish.models.attention import IMPLEMENTATION
 from burnish.stages.eval_models import Candidate, LocalModel
 
-PREFIX = "lm_eval:"
 METRICS = ("exact_match", "acc", "f1", "em", "contains", "acc_norm")
 BATCH_SIZE = 8
-
-
-def is_named(word: str) -> bool:
-    """Whether a word names one of its tasks."""
-    return word.startswith(PREFIX)
 
 
 def package() -> ModuleType:
@@ -49,7 +44,7 @@ def evaluate_task(candidate: Candidate, word: str, store: Store, num: int | None
     harness = package()
     if not isinstance(candidate, LocalModel):
         raise ConfigError(f"suite {word!r} evaluates models whose weights are here; {candidate.name!r} is an endpoint")
-    task, began_s = word.removeprefix(PREFIX), time.time()
+    task, began_s = word.removeprefix(LM_EVAL), time.time()
     found = _run(harness, candidate, task, num)
     samples = first_filter(found["samples"][task])
     run = EvalRun(
@@ -89,7 +84,7 @@ def result_of(task: str, sample: Mapping[str, Any]) -> EvalResult:
     parts = {name: value for name, value in numbers.items() if 0 <= value <= 1}
     score = next(iter(parts.values()), None)
     return EvalResult(
-        task_id=f"{PREFIX}{task}/{sample['doc_id']}", report_name=f"{PREFIX}{task}", source="", score=score,
+        task_id=f"{LM_EVAL}{task}/{sample['doc_id']}", report_name=f"{LM_EVAL}{task}", source="", score=score,
         kind="unscorable" if score is None else "scored", reply=str(sample.get("filtered_resps", "")), parts=parts,
         evidence=f"target {str(sample.get('target', ''))[:200]}",
     )  # fmt: skip

@@ -57,7 +57,7 @@ def test_an_unknown_key_in_a_recipe_is_named_with_the_close_one(refusal, recipe,
     ("assignment", "expected"),
     [
         ("sead=1", "unknown key 'sead'; did you mean 'seed'?"),
-        ("zzz.y=1", "unknown key 'zzz'; known keys: engine, learner, model, name"),
+        ("zzz.y=1", "unknown key 'zzz'; known keys: engine, episodes, learner, model, name"),
         ("seed", "expected KEY=VALUE"),
         ("seed=-1", "'seed': Input should be greater than or equal to 0; got -1"),
     ],
