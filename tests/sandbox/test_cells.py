@@ -122,6 +122,18 @@ def test_a_socket_that_outlives_its_job_is_in_no_later_jobs_network():
     assert [outcome.stdout for outcome in outcomes[1::2]] == [b"0\n"] * 6
 
 
+def test_the_count_that_a_slot_looks_at_sees_each_socket():
+    source = """
+import socket
+count = lambda: open("/proc/self/net/sockstat").readline().strip()
+before = count()
+kept = socket.socket(socket.AF_UNIX)
+print(before, count())
+"""
+    (outcome,) = in_a_row(source)
+    assert outcome.stdout == b"sockets: used 0 sockets: used 1\n"
+
+
 def test_the_first_process_can_be_neither_slowed_nor_bound_to_a_processor():
     source = """
 import os
