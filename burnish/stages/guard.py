@@ -120,10 +120,12 @@ class Guard:
         steps = {"start": 0}
         if promoted and self._config.against == "both":
             steps[f"step {promoted}"] = promoted
-        return {
-            name: {suite.name: self._results(of, suite.name, len(suite.clusters)) for suite in self._suites}
-            for name, of in steps.items()
-        }
+        return {name: {suite.name: self._kept(of, suite.name) for suite in self._suites} for name, of in steps.items()}
+
+    def _kept(self, step: int, name: str) -> list[EvalResult]:
+        """All results of a suite after a step whose weights are gone."""
+        kept = self._session.ledger.guarded(self._session.position, step, name)
+        return [kept_result(kept[draw.task.id]) for draw in self._draws[name]]
 
     def _complete(self, step: int) -> None:
         """Evaluate the weights of a step, which are the live ones, on all that no gate has asked for."""
