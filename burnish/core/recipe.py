@@ -124,7 +124,9 @@ class RuntimeConfig(Strict):
     verifier_workers: int = Field(default=0, ge=0, le=4096)
     """Workers that find verdicts, each with a sandbox of its own; 0: the run's own process does."""
     learner_ranks: int = Field(default=1, ge=1, le=65536)
-    """Processes that hold the learner's weights in shares."""
+    """Workers that hold the learner's weights in shares; 1: the run's own process trains."""
+    learner_threads: int = Field(default=1, ge=1, le=1024)
+    """Processor threads of a rank, and what it takes of a Ray host."""
 
 
 Limit = Literal["steps", "tokens", "output", "wall"]

@@ -1,7 +1,9 @@
 """What an update is made of: rows, how their tokens are weighed, and the streams that a loss sees of a pack."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from itertools import accumulate, pairwise
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -10,6 +12,8 @@ from burnish.learner.packing import Pack, Row
 from burnish.models.forward import TokenStats
 from burnish.models.fused_head import TopTokens
 from burnish.objectives import Streams, aggregation
+
+T = TypeVar("T")
 
 
 class Batch(NamedTuple):
@@ -42,6 +46,37 @@ class Batch(NamedTuple):
         """What the sum of the losses is divided by; the shares of several ranks add up."""
         weights = (aggregation.sequence_weight(self.aggregate, row.num_trained, self.max_length) for row in self.rows)
         return sum(weights) / self.share
+
+
+def shared_out(batch: Batch, num_shares: int) -> list[Batch]:
+    """As many batches of neighbouring rows, whose updates add up to that of the whole."""
+
+    def cut(values: Sequence[T] | None, share: slice) -> Sequence[T] | None:
+        return None if values is None else values[share]
+
+    return [
+        batch._replace(
+            rows=batch.rows[share],
+            old_logprobs=cut(batch.old_logprobs, share),
+            ref_logprobs=cut(batch.ref_logprobs, share),
+            advantages=cut(batch.advantages, share),
+            ref_top=cut(batch.ref_top, share),
+        )
+        for share in shares(batch.rows, num_shares, batch.num_together)
+    ]
+
+
+def shares(rows: Sequence[Row], num_shares: int, num_together: int = 1) -> list[slice]:
+    """Cut rows into runs of about as many tokens each, which are empty where there are few rows."""
+    ends = [0, *accumulate(len(row.token_ids) for row in rows)][::num_together]
+    cuts = [num_together * _nearest(ends, ends[-1] * share / num_shares) for share in range(num_shares + 1)]
+    return [slice(first, end) for first, end in pairwise(cuts)]
+
+
+def _nearest(rising: Sequence[int], wanted: float) -> int:
+    """Where the value nearest to `wanted` stands."""
+    place = bisect_left(rising, wanted)
+    return place - 1 if place and wanted - rising[place - 1] < rising[place] - wanted else place
 
 
 def streams(batch: Batch, piece: Pack, stats: TokenStats) -> Streams:

@@ -7,9 +7,10 @@ the *whole* batch, over all ranks, so that packing, accumulation and the number 
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,31 @@ LossFunction = Callable[[Streams], Loss]
 
 _NOTHING = Row(token_ids=(0, 0), was_sampled=(False, True))
 """What a rank runs through the model where others have a pack more."""
+
+
+@runtime_checkable
+class Noting(Protocol):
+    """A loss that keeps notes beside its metrics. Where ranks compute copies of it, it takes over what they noted."""
+
+    def clear(self) -> None:
+        """Forget all notes."""
+        ...
+
+    def absorb(self, other: object) -> None:
+        """Add the notes of a copy."""
+        ...
+
+
+class Scorer(Protocol):
+    """Scores rows by some weights."""
+
+    def logprobs(self, rows: Sequence[Row], temperature: float) -> list[Tensor]:
+        """Score the trained tokens of each row."""
+        ...
+
+    def top_tokens(self, rows: Sequence[Row], k: int, temperature: float) -> list[TopTokens]:
+        """The k likeliest tokens at each trained place of each row."""
+        ...
 
 
 class Policy:
@@ -66,8 +92,8 @@ class Policy:
 
     def forward_backward(self, batch: Batch, loss: LossFunction) -> dict[str, float]:
         """Add the batch's gradient to the masters'; return the loss, and its metrics as means over tokens."""
-        assert batch.rows, "each rank needs a row: metrics are summed by name"
-        (global_weight,) = self._ranks.total([batch.global_weight])
+        global_weight = self._ranks.total({"weight": batch.global_weight})["weight"]
+        assert global_weight, "a batch needs a token that trains"
         sums = {"loss": 0.0, "weights": 0.0}
         for piece in self._packs(batch.rows, batch.num_together):
             stats = self._forward(piece, batch.temperature, ref_top_ids(batch, piece))
@@ -87,41 +113,43 @@ class Policy:
         return self.weights.step(learning_rate)
 
     @torch.no_grad()
-    def logprobs(
-        self, rows: Sequence[Row], temperature: float, *, within: AbstractContextManager[object] | None = None
-    ) -> list[Tensor]:
-        """Score the trained tokens of each row, by the forward that trains (`within`: for example the reference)."""
+    def logprobs(self, rows: Sequence[Row], temperature: float) -> list[Tensor]:
+        """Score the trained tokens of each row, by the forward that trains."""
         scored: dict[int, Tensor] = {}
-        with within or nullcontext():
-            for piece in self._packs(rows, 1):
-                logprobs_N = self._forward(piece, temperature).logprobs_N
-                lengths = [rows[index].num_trained for index in piece.row_indices]
-                if lengths:
-                    scored.update(zip(piece.row_indices, logprobs_N.split(lengths), strict=True))
+        for piece in self._packs(rows, 1):
+            logprobs_N = self._forward(piece, temperature).logprobs_N
+            lengths = [rows[index].num_trained for index in piece.row_indices]
+            if lengths:
+                scored.update(zip(piece.row_indices, logprobs_N.split(lengths), strict=True))
         return [scored[index] for index in range(len(rows))]
 
     @torch.no_grad()
-    def top_tokens(
-        self, rows: Sequence[Row], k: int, temperature: float, *, within: AbstractContextManager[object] | None = None
-    ) -> list[TopTokens]:
-        """The k likeliest tokens at each trained place of each row, for example of the reference."""
+    def top_tokens(self, rows: Sequence[Row], k: int, temperature: float) -> list[TopTokens]:
+        """The k likeliest tokens at each trained place of each row."""
         found: dict[int, TopTokens] = {}
-        with within or nullcontext():
-            for piece in self._packs(rows, 1):
-                top = self._forward(piece, temperature, k).top
-                lengths = [rows[index].num_trained for index in piece.row_indices]
-                if lengths and top is not None:
-                    parts = zip(top.ids_N_K.split(lengths), top.logprobs_N_K.split(lengths), strict=True)
-                    found.update(zip(piece.row_indices, (TopTokens(*part) for part in parts), strict=True))
+        for piece in self._packs(rows, 1):
+            top = self._forward(piece, temperature, k).top
+            lengths = [rows[index].num_trained for index in piece.row_indices]
+            if lengths and top is not None:
+                parts = zip(top.ids_N_K.split(lengths), top.logprobs_N_K.split(lengths), strict=True)
+                found.update(zip(piece.row_indices, (TopTokens(*part) for part in parts), strict=True))
         return [found[index] for index in range(len(rows))]
 
     def snapshot(self) -> Snapshot:
-        """A copy of the masters as they are now, for example the reference of a KL penalty."""
+        """A copy of the masters as they are now."""
         return self.weights.snapshot()
 
     def as_snapshot(self, snapshot: Snapshot) -> AbstractContextManager[None]:
         """Compute with other weights within the block."""
         return self.weights.as_snapshot(snapshot)
+
+    def frozen(self) -> Scorer:
+        """What scores by the weights of this moment for good, for example the reference of a KL penalty."""
+        return _Frozen(self, self.snapshot())
+
+    def adopt_average(self) -> None:
+        """Go on with the running average as the weights, if one is kept."""
+        self.weights.adopt_average()
 
     def save(self, folder: Path, *, with_optimiser: bool) -> None:
         """Write masters (and optimiser) into an existing folder."""
@@ -147,10 +175,27 @@ class Policy:
 
     def _means(self, sums: Mapping[str, float], global_weight: float) -> dict[str, float]:
         """The ranks' sums as one: the loss over the global weight, metrics over the sum of the weights."""
-        names = sorted(sums)
-        whole = dict(zip(names, self._ranks.total([sums[name] for name in names]), strict=True))
+        whole = self._ranks.total(sums)
         loss, weights = whole.pop("loss"), whole.pop("weights")
         return {"loss": loss / global_weight} | {name: value / weights for name, value in whole.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Frozen:
+    """A policy as it was."""
+
+    policy: Policy
+    snapshot: Snapshot
+
+    def logprobs(self, rows: Sequence[Row], temperature: float) -> list[Tensor]:
+        """See `Scorer`."""
+        with self.policy.as_snapshot(self.snapshot):
+            return self.policy.logprobs(rows, temperature)
+
+    def top_tokens(self, rows: Sequence[Row], k: int, temperature: float) -> list[TopTokens]:
+        """See `Scorer`."""
+        with self.policy.as_snapshot(self.snapshot):
+            return self.policy.top_tokens(rows, k, temperature)
 
 
 def _measured(result: Loss, given: Streams, stats: TokenStats) -> dict[str, float]:

@@ -2,36 +2,32 @@
 
 The ranks make each update together (`sharding`), so they are called together. Where one dies or raises, the others
 would wait for it for ever: all are ended at once, and the error names the first. What was not saved is lost; go on
-from the last checkpoint with a new learner, of any number of ranks.
+from the last checkpoint, with any number of ranks.
 
-Ranks meet at a store of torch in the process that starts them. Weights are gathered for an update and go out from
-rank 0; frozen ones are gathered once. Gloo on processors, NCCL on GPUs (not run here).
+Ranks meet at a store of torch in the process that starts them. What trains is gathered for an update and goes out from
+rank 0. Gloo on processors, NCCL on GPUs (not run here).
 
-Not covered: losses that keep notes to themselves (each rank has its own copy), models that do not fit one host before
-they are shared out.
+Covered: losses that pickle; one that keeps notes (`Noting`) has them back. Not covered: models that do not fit one
+host before they are shared out.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
-from torch import Tensor, distributed
+from torch import distributed
 from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]  # its documented name
 from torch.distributed.device_mesh import init_device_mesh
 from transformers import PreTrainedModel
 
 from burnish.learner.batch import Batch
-from burnish.learner.optimiser import OptimiserConfig
-from burnish.learner.packing import Row
-from burnish.learner.policy import LossFunction, Policy
+from burnish.learner.policy import LossFunction, Noting, Policy, Scorer
 from burnish.learner.ranks import whole
 from burnish.learner.sharding import sharded_policy
-from burnish.models.parameters import named_tensors
 from burnish.runtime.transport import BUCKET_BYTES, Carrier, Checksums, Update, drop, send
 from burnish.runtime.types import Needs, Runtime
 from burnish.runtime.workers import Worker, WorkerLost
@@ -46,9 +42,16 @@ class RankConfig:
     """What each rank opens; `build` makes the float32 model with what trains marked, alike in all of them."""
 
     build: Callable[[], PreTrainedModel]
-    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    compute_dtype: torch.dtype = torch.float32
     max_pack_tokens: int = 2048
     num_threads: int = 1
+
+
+class Computed(NamedTuple):
+    """What a rank says of a batch: metrics, alike in all ranks, and what its copy of the loss has noted."""
+
+    metrics: dict[str, float]
+    notes: Noting | None
 
 
 class Rank:
@@ -57,6 +60,7 @@ class Rank:
     def __init__(self, config: RankConfig) -> None:
         self._config = config
         self._policy: Policy | None = None
+        self._frozen: list[Scorer] = []
         self._sums: dict[str, str] = {}
         self._carrier: Carrier | None = None
 
@@ -72,29 +76,37 @@ class Rank:
         store = TCPStore(host, port, is_master=False)
         distributed.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=num_ranks)
         mesh = init_device_mesh("cuda" if on_gpu else "cpu", (num_ranks,))
-        self._policy = sharded_policy(self._config.build(), mesh, max_pack_tokens=self._config.max_pack_tokens)
-        self._policy.reset_optimiser(self._config.optimiser)
+        config = self._config
+        self._policy = sharded_policy(
+            config.build(), mesh, compute_dtype=config.compute_dtype, max_pack_tokens=config.max_pack_tokens
+        )
 
-    def update(self, batch: Batch, loss: LossFunction, learning_rate: float) -> dict[str, float]:
-        """Make one update."""
-        metrics = self.policy.forward_backward(batch, loss)
-        return metrics | {"grad_norm": self.policy.optim_step(learning_rate)}
+    def do(self, work: Callable[[Policy], R]) -> R:
+        """Apply a function to the policy, as all ranks do."""
+        return work(self.policy)
 
-    def logprobs(self, rows: Sequence[Row], temperature: float) -> list[Tensor]:
-        """See `Policy.logprobs`."""
-        return self.policy.logprobs(rows, temperature)
+    def forward_backward(self, batch: Batch, loss: LossFunction) -> Computed:
+        """See `Policy.forward_backward`; `batch` is this rank's share."""
+        if not isinstance(loss, Noting):
+            return Computed(self.policy.forward_backward(batch, loss), None)
+        loss.clear()  # what the original has noted so far came along
+        return Computed(self.policy.forward_backward(batch, loss), loss)
+
+    def freeze(self) -> int:
+        """Keep the weights of this moment; returns the number to ask for them by."""
+        self._frozen.append(self.policy.frozen())
+        return len(self._frozen) - 1
+
+    def score(self, work: Callable[[Scorer], R], frozen: int | None) -> R:
+        """Apply a function to the policy, or to it as it was kept under a number."""
+        return work(self.policy if frozen is None else self._frozen[frozen])
 
     def publish(self, carrier: Carrier, bucket_bytes: int) -> Update | None:
-        """Gather what may have moved; rank 0 puts what has into buckets."""
-        is_first = not self._sums
-        gathered = {
-            name: whole(tensor.detach())
-            for name, tensor in named_tensors(self.policy.model).items()
-            if is_first or tensor.requires_grad
-        }
-        known, self._sums = self._sums, self._sums | Checksums().of(gathered)
+        """Gather what trains; rank 0 puts what has moved into buckets."""
+        gathered = {name: whole(master.detach()) for name, master in self.policy.masters.items()}
         if distributed.get_rank():
             return None
+        known, self._sums = self._sums, Checksums().of(gathered)
         self._carrier = self._carrier or carrier  # the one that put a bucket must drop it
         version = self.policy.version
         return send(gathered, self._sums, self._carrier, version=version, known=known, bucket_bytes=bucket_bytes)
@@ -103,14 +115,6 @@ class Rank:
         """Forget an update's buckets."""
         if self._carrier:
             drop(update, self._carrier)
-
-    def save(self, folder: Path) -> None:
-        """See `Policy.save`; the folder must be one that all ranks reach."""
-        self.policy.save(folder, with_optimiser=True)
-
-    def load(self, folder: Path) -> None:
-        """See `Policy.load`."""
-        self.policy.load(folder)
 
 
 @contextmanager
@@ -137,33 +141,31 @@ class RankedLearner:
         self._workers: dict[int, Worker[Rank]] = {}
         self._together([partial(self._seat, start, rank) for rank in range(num_ranks)])
         meeting = {"num_ranks": num_ranks, "host": runtime.host, "port": self._store.port}
-        self._call([partial(Rank.join, rank=rank, **meeting) for rank in range(num_ranks)])
+        self.each([partial(Rank.join, rank=rank, **meeting) for rank in range(num_ranks)])
 
-    def update(self, batches: Sequence[Batch], loss: LossFunction, learning_rate: float) -> dict[str, float]:
-        """Make one update of each rank's batch; returns the metrics, which are the same in all."""
-        return self._call([partial(Rank.update, batch=b, loss=loss, learning_rate=learning_rate) for b in batches])[0]
+    @property
+    def num_ranks(self) -> int:
+        """How many there are."""
+        return len(self._workers)
 
-    def logprobs(self, rows: Sequence[Sequence[Row]], temperature: float) -> list[list[Tensor]]:
-        """Score each rank's rows."""
-        return self._call([partial(Rank.logprobs, rows=some, temperature=temperature) for some in rows])
+    def each(self, works: Sequence[Callable[[Rank], R]]) -> list[R]:
+        """Have each rank do its own, all at the same time."""
+        assert len(works) == len(self._workers), "one for each rank"
+        return self._together([partial(self._workers[rank].call, work) for rank, work in enumerate(works)])
+
+    def all(self, work: Callable[[Rank], R]) -> R:
+        """Have all ranks do the same; returns what rank 0 says."""
+        return self.each([work] * len(self._workers))[0]
 
     def publish(self, carrier: Carrier, bucket_bytes: int = BUCKET_BYTES) -> Update:
         """What has changed since the last call; `drop` it once everybody has it."""
-        update = self._call([partial(Rank.publish, carrier=carrier, bucket_bytes=bucket_bytes)] * len(self._workers))[0]
+        update = self.all(partial(Rank.publish, carrier=carrier, bucket_bytes=bucket_bytes))
         assert update, "rank 0 gives it"
         return update
 
     def drop(self, update: Update) -> None:
         """Forget an update's buckets."""
         self._workers[0].call(partial(Rank.drop, update=update))
-
-    def save(self, folder: Path) -> None:
-        """Write a whole checkpoint into an existing folder."""
-        self._call([partial(Rank.save, folder=folder)] * len(self._workers))
-
-    def load(self, folder: Path) -> None:
-        """Read what `save` wrote."""
-        self._call([partial(Rank.load, folder=folder)] * len(self._workers))
 
     def stop(self, *, at_once: bool = False) -> None:
         """End all ranks; safe to call twice."""
@@ -176,10 +178,6 @@ class RankedLearner:
 
     def _seat(self, start: Callable[[int], Worker[Rank]], rank: int) -> None:
         self._workers[rank] = start(rank)
-
-    def _call(self, works: Sequence[Callable[[Rank], R]]) -> list[R]:
-        assert len(works) == len(self._workers), "one for each rank"
-        return self._together([partial(self._workers[rank].call, work) for rank, work in enumerate(works)])
 
     def _together(self, works: Sequence[Callable[[], R]]) -> list[R]:
         """Do all at the same time; where one fails, end all ranks and raise what the first cause is."""
@@ -194,5 +192,5 @@ class RankedLearner:
         if not lost:
             raise errors[0]
         raise WorkerLost(
-            f"{lost[0]}; the learner's other ranks were ended, go on from the last checkpoint with a new learner"
+            f"{lost[0]}; the learner's other ranks were ended; go on from the last checkpoint by --resume"
         ) from lost[0]

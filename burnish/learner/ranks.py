@@ -4,7 +4,7 @@ Each rank brings its own rows. The global weight, the metrics and the number of 
 summed by `fully_shard` (`burnish.learner.sharding`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 import torch
@@ -20,8 +20,8 @@ class Ranks(Protocol):
         """Whether this is the one that writes checkpoints."""
         ...
 
-    def total(self, values: Sequence[float]) -> list[float]:
-        """Sum each value over the ranks."""
+    def total(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Sum by name over the ranks, of which each may have other names."""
         ...
 
     def largest(self, value: int) -> int:
@@ -34,9 +34,9 @@ class Alone:
 
     writes = True
 
-    def total(self, values: Sequence[float]) -> list[float]:
+    def total(self, values: Mapping[str, float]) -> dict[str, float]:
         """See `Ranks`."""
-        return list(values)
+        return dict(values)
 
     def largest(self, value: int) -> int:
         """See `Ranks`."""
@@ -54,18 +54,18 @@ class Group:
         """See `Ranks`."""
         return distributed.get_rank() == 0
 
-    def total(self, values: Sequence[float]) -> list[float]:
-        """See `Ranks`."""
-        return self._reduce(torch.tensor(values, dtype=torch.float64), distributed.ReduceOp.SUM)
+    def total(self, values: Mapping[str, float]) -> dict[str, float]:
+        """See `Ranks`; every rank adds in the order of ranks, so that all have the same bits."""
+        gathered: list[Mapping[str, float]] = [{}] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, dict(values))
+        names = sorted({name for one in gathered for name in one})
+        return {name: sum(one.get(name, 0.0) for one in gathered) for name in names}
 
     def largest(self, value: int) -> int:
         """See `Ranks`."""
-        return round(self._reduce(torch.tensor([value], dtype=torch.float64), distributed.ReduceOp.MAX)[0])
-
-    def _reduce(self, values: Tensor, how: distributed.ReduceOp.RedOpType) -> list[float]:
-        shared = values.to(self._device)
-        distributed.all_reduce(shared, how)
-        return shared.tolist()
+        shared = torch.tensor([value], device=self._device)
+        distributed.all_reduce(shared, distributed.ReduceOp.MAX)
+        return int(shared)
 
 
 def whole(x: Tensor) -> Tensor:

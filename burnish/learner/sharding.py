@@ -34,7 +34,8 @@ def sharded_policy(
     for module in model.modules():
         if isinstance(module, GradientCheckpointingLayer):
             fully_shard(module, mesh=mesh, mp_policy=precision)
-    fully_shard(forward, mesh=mesh, mp_policy=precision)
+    # Else the root would keep the gathered weights of a forward without a backward, and not see what is written later.
+    fully_shard(forward, mesh=mesh, mp_policy=precision, reshard_after_forward=True)
     for module in forward.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)

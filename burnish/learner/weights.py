@@ -77,6 +77,11 @@ class Weights:
         self.version += 1
         return float(norm)
 
+    def follow(self, version: int) -> None:
+        """Take over masters that were written from elsewhere, as this version."""
+        self._publish(self.masters)
+        self.version = version
+
     def snapshot(self) -> Snapshot:
         """A copy of the masters as they are now, for example the reference of a KL penalty."""
         return {name: master.detach().clone() for name, master in self.masters.items()}

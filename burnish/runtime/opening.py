@@ -35,10 +35,10 @@ def check_runtime(config: RuntimeConfig, engine: EngineConfig) -> None:
             f"runtime.address {config.address!r} is none of 'auto', 'HOST:PORT' and 'ray://HOST:PORT'; leave it out to "
             "start a cluster of this host"
         )
-    if config.kind == "ray" and not (config.engine_replicas or config.verifier_workers):
+    if config.kind == "ray" and not _num_cpus(config):
         raise ConfigError(
-            "runtime.kind = 'ray' with engine_replicas = 0 and verifier_workers = 0 would start a cluster and use it "
-            'for nothing; say 1 or more of either, or kind = "local"'
+            "runtime.kind = 'ray' with engine_replicas = 0, verifier_workers = 0 and learner_ranks = 1 would start a "
+            'cluster and use it for nothing; raise one of them, or say kind = "local"'
         )
     if config.engine_replicas and engine.use != "local":
         raise ConfigError(
@@ -50,10 +50,10 @@ def check_runtime(config: RuntimeConfig, engine: EngineConfig) -> None:
             f"runtime.engine_threads = {config.engine_threads} are those of a replica, and there is none; say "
             "engine_replicas = 1 or more, or set the run's own number at the top of the recipe: threads"
         )
-    if config.learner_ranks > 1:
+    if config.learner_threads > 1 and config.learner_ranks == 1:
         raise ConfigError(
-            f"runtime.learner_ranks = {config.learner_ranks}: stages train in one process so far; say 1. Several ranks "
-            "are there as burnish.learner.ranked.RankedLearner, for code of your own"
+            f"runtime.learner_threads = {config.learner_threads} are those of a learner's rank, and there is none; say "
+            "learner_ranks = 2 or more, or set the run's own number at the top of the recipe: threads"
         )
     if config.kind == "ray" and importlib.util.find_spec("ray") is None:
         raise ConfigError(
@@ -74,5 +74,10 @@ def open_runtime(config: RuntimeConfig) -> Iterator[Opened]:
 def _on_ray(config: RuntimeConfig) -> Opened:
     from burnish.runtime.ray import Cluster, ObjectStore  # noqa: PLC0415  ray is an extra, and takes a second to import
 
-    num_cpus = None if config.address else config.engine_replicas * config.engine_threads + config.verifier_workers
-    return Opened(Cluster(config.address, num_cpus=num_cpus), ObjectStore())
+    return Opened(Cluster(config.address, num_cpus=None if config.address else _num_cpus(config)), ObjectStore())
+
+
+def _num_cpus(config: RuntimeConfig) -> int:
+    """What all workers together take of the hosts."""
+    ranks = config.learner_ranks * config.learner_threads if config.learner_ranks > 1 else 0
+    return config.engine_replicas * config.engine_threads + config.verifier_workers + ranks

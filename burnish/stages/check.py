@@ -40,7 +40,24 @@ def open_stages(recipe: Recipe) -> list[StagePlugin]:
     _check_read(recipe)
     check_engine(recipe.engine, trains=trains(opened))
     check_runtime(recipe.runtime, recipe.engine)
+    if recipe.runtime.learner_ranks > 1:
+        _check_ranks(recipe, opened)
     return opened
+
+
+def _check_ranks(recipe: Recipe, stages: list[StagePlugin]) -> None:
+    """`ConfigError` unless all stages that train can do it in several ranks, and there is one."""
+    told = f"runtime.learner_ranks = {recipe.runtime.learner_ranks}"
+    if not trains(stages):
+        raise ConfigError(f"{told}: no stage of the recipe trains; leave it out")
+    for stage, plugin in zip(recipe.stages, stages, strict=True):
+        if hasattr(plugin.module, "check_ranks"):
+            plugin.module.check_ranks(plugin.config)
+        elif hasattr(plugin.module, "TRAINS"):
+            raise ConfigError(
+                f"{told}: stage {stage['use']!r} trains in one process; several ranks train stages sft, offline and "
+                "rl. Leave learner_ranks out, or the stage"
+            )
 
 
 def _check_read(recipe: Recipe) -> None:

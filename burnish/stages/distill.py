@@ -192,7 +192,7 @@ def _backward(session: Session, config: Config) -> Backward:
 
     def backward(rows: Sequence[Row], is_first: bool) -> dict[str, float]:
         mean = divergence_backward(
-            session.policy, loaded.model, rows, divergence, temperature=config.temperature,
+            session.own_policy, loaded.model, rows, divergence, temperature=config.temperature,
             max_pack_tokens=max_pack_tokens,
         )  # fmt: skip
         return {"loss": mean, "divergence": mean}

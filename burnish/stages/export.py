@@ -11,10 +11,11 @@ from burnish.core.config import Strict
 from burnish.core.errors import ConfigError
 from burnish.core.ledger import Ledger
 from burnish.core.run_folder import kept_recipe
-from burnish.learner.policy import Policy
+from burnish.learner.ranked_policy import AnyPolicy
 from burnish.models import export as writer
 from burnish.models.load import Loaded, load
-from burnish.stages.session import BASE_CHECKPOINT, Session, make_policy
+from burnish.stages.policy import make_policy
+from burnish.stages.session import BASE_CHECKPOINT, Session
 
 
 class Config(Strict):
@@ -29,7 +30,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     return {"folder": str(folder)}
 
 
-def write(loaded: Loaded, policy: Policy, folder: Path) -> None:
+def write(loaded: Loaded, policy: AnyPolicy, folder: Path) -> None:
     """Write the policy's weights, from float32 masters throughout."""
     write_masters(loaded, policy.masters, folder)
 

@@ -7,12 +7,13 @@ has an order of its own. What is held out never trains, and a stage that goes on
 it began with. `objective = "oapl"` regresses, `awr` imitates, `grpo@offline` and the other clipped ones weigh by
 ratios; those that take replies to be of the policy that trains are refused.
 The metric `kl_sampler` is k3 from sampler to policy: how far training has left the stored replies.
-Not covered: rewards in other places than the verdict's score, several ranks.
+Not covered: rewards in other places than the verdict's score.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -23,7 +24,8 @@ from torch import Tensor
 from burnish.core.errors import ConfigError
 from burnish.learner.batch import Batch
 from burnish.learner.packing import Row
-from burnish.learner.policy import LossFunction, Policy
+from burnish.learner.policy import LossFunction
+from burnish.learner.ranked_policy import AnyPolicy
 from burnish.objectives import Loss, Streams, kl, ops
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
@@ -104,6 +106,11 @@ def check_data(config: Config, never_train: AbstractSet[str]) -> None:
         offline_data.check_temperature(offline_data.files(Path(config.data)), config.temperature)
 
 
+def check_ranks(config: Config) -> None:
+    """`ConfigError` for what a learner of several ranks cannot do."""
+    config.check_ranks()
+
+
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train on what is stored; resumes after the last checkpoint."""
     choice = load_group_objective(config.objective, config.objective_options, stage="offline", instead="oapl")
@@ -137,14 +144,12 @@ def _stored(session: Session, config: Config, choice: Choice) -> offline_data.St
     return stored
 
 
-def _batch_maker(policy: Policy, config: Config, choice: Choice) -> MakeBatch:
+def _batch_maker(policy: AnyPolicy, config: Config, choice: Choice) -> MakeBatch:
     """What makes rows a batch; the reference is the policy as it is now."""
-    beginning = policy.snapshot() if config.kl_coefficient else None
+    beginning = policy.frozen() if config.kl_coefficient else None
 
     def reference(rows: Sequence[Row]) -> list[Tensor] | None:
-        if beginning is None:
-            return None
-        return policy.logprobs(rows, config.temperature, within=policy.as_snapshot(beginning))
+        return beginning.logprobs(rows, config.temperature) if beginning else None
 
     def make(rows: Sequence[Row]) -> Batch:
         in_order = sorted(rows, key=lambda row: row.token_ids)  # replies to one prompt share its forward
@@ -161,13 +166,14 @@ def _batch_maker(policy: Policy, config: Config, choice: Choice) -> MakeBatch:
 
 
 def _composed(config: Config, choice: Choice) -> LossFunction:
-    def plain(s: Streams) -> Loss:
-        return ops.add(choice.module.loss(s, choice.config), _distance(s))
+    terms: list[LossFunction] = [partial(choice.module.loss, config=choice.config), _distance]
+    if config.kl_coefficient:
+        terms.append(partial(kl.penalty, kind=config.kl_kind, coefficient=config.kl_coefficient))
+    return partial(_sum_of, terms=terms)
 
-    def with_kl(s: Streams) -> Loss:
-        return ops.add(plain(s), kl.penalty(s, config.kl_kind, config.kl_coefficient))
 
-    return with_kl if config.kl_coefficient else plain
+def _sum_of(s: Streams, terms: Sequence[LossFunction]) -> Loss:
+    return ops.add(*(term(s) for term in terms))
 
 
 def _distance(s: Streams) -> Loss:

@@ -23,8 +23,7 @@ from torch import Tensor
 from burnish.core.errors import ConfigError
 from burnish.learner.batch import Batch
 from burnish.learner.packing import Row
-from burnish.learner.policy import Policy
-from burnish.learner.weights import Snapshot
+from burnish.learner.policy import Policy, Scorer
 from burnish.objectives import Loss, Streams, aggregation
 from burnish.objectives.dialects import Choice
 from burnish.objectives.preferences import kto
@@ -86,7 +85,7 @@ class _Plan:
     choice: Choice
     train: Sequence[_Item]
     held_out: Sequence[_Item]
-    beginning: Snapshot
+    beginning: Scorer
     max_pack_tokens: int
 
 
@@ -114,7 +113,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
             if (step + 1) % config.checkpoint_every == 0:
                 training.save(session, step + 1)
     result = training.finish(session)  # first, so that the average of the weights is measured, which is what goes on
-    measured = _measure(session.policy, plan)
+    measured = _measure(session.own_policy, plan)
     session.metrics.log(len(batches), session.stage_name, **measured)
     return result | measured
 
@@ -135,7 +134,7 @@ def _plan(session: Session, config: Config) -> _Plan:
         choice=choice,
         train=items(train, config.data),
         held_out=items(held_out, config.eval_data),
-        beginning=session.policy.snapshot(),
+        beginning=session.policy.frozen(),
         max_pack_tokens=max_pack_tokens,
     )
 
@@ -181,8 +180,8 @@ def _step(
     session: Session, config: Config, plan: _Plan, items: Sequence[_Item], step: int, num_steps: int
 ) -> dict[str, float]:
     started = time.monotonic()
-    held_out = _measure(session.policy, plan) if step % config.checkpoint_every == 0 else {}
-    metrics = _update(session.policy, plan, items)
+    held_out = _measure(session.own_policy, plan) if step % config.checkpoint_every == 0 else {}
+    metrics = _update(session.own_policy, plan, items)
     rate = config.rate(step, num_steps)
     norm = session.policy.optim_step(rate)
     session.metrics.log(
@@ -217,7 +216,7 @@ def _config_of_update(policy: Policy, plan: _Plan, items: Sequence[_Item]) -> An
     rows = [item.rows[0] for item in items]
     mismatched = [_answered_by(row, other) for row, other in zip(rows, [*rows[1:], rows[0]], strict=True)]
     now = policy.logprobs(mismatched, 1.0)
-    then = policy.logprobs(mismatched, 1.0, within=policy.as_snapshot(plan.beginning))
+    then = plan.beginning.logprobs(mismatched, 1.0)
     log_ratios_B = torch.stack([(new_T - ref_T).sum() for new_T, ref_T in zip(now, then, strict=True)])
     return replace(plan.choice.config, z0=kto.reference_point(log_ratios_B))
 

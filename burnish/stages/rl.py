@@ -25,6 +25,7 @@ from burnish.stages.guard import Guard, check_guard
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_domains import rules_of
+from burnish.stages.rl_loss import load_rollout_objective, needs_values
 from burnish.stages.rl_plan import Plan, make_plan
 from burnish.stages.rl_stream import asynchronous_steps
 from burnish.stages.rl_update import log_step, train
@@ -57,6 +58,16 @@ def described(config: Config, entries: Sequence[TaskEntry]) -> list[str]:
     plan = plan_of(config, entries)
     gates = config.guard.in_words(config.num_steps) if config.guard else []
     return [*(graph_lines(plan.rules) if plan.has_graph else []), *gates]
+
+
+def check_ranks(config: Config) -> None:
+    """`ConfigError` for what a learner of several ranks cannot do."""
+    config.check_ranks()
+    if needs_values(load_rollout_objective(config.objective, config.objective_options)):
+        raise ConfigError(
+            f"objective {config.objective!r} has a value model, which trains in one process; take an objective "
+            "without one, for example 'grpo', or runtime.learner_ranks = 1"
+        )
 
 
 def run(session: Session, config: Config) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
 from torch import Tensor
 
 from burnish.core.errors import ConfigError
-from burnish.learner.policy import LossFunction
+from burnish.learner.policy import LossFunction, Noting
 from burnish.objectives import Loss, Streams, correction, entropy, kl, ops, ppo
 from burnish.objectives.dialects import Choice, choose, with_options
 from burnish.rollout.groups import Advantages
@@ -130,20 +130,43 @@ def compose(
     mismatch: Mismatch, entropy_coefficient: float = 0.0,
 ) -> LossFunction:  # fmt: skip
     """One function from streams to loss, which also measures how far the sampler is from the learner."""
-
-    def corrected(s: Streams) -> Streams:
-        return s if multipliers is None else correction.apply(s, multipliers(s))
-
-    def plain(s: Streams) -> Loss:
-        mismatch.see(s)
-        return ops.add(choice.module.loss(corrected(s), choice.config), _mismatch(s))
-
-    terms: list[LossFunction] = [plain]
+    terms: list[LossFunction] = []
     if kl_coefficient:
-        terms.append(lambda s: kl.penalty(s, kl_kind, kl_coefficient))
+        terms.append(partial(kl.penalty, kind=kl_kind, coefficient=kl_coefficient))
     if entropy_coefficient:
-        terms.append(lambda s: entropy.bonus(s, entropy_coefficient))
-    return lambda s: ops.add(*(term(s) for term in terms))
+        terms.append(partial(entropy.bonus, coefficient=entropy_coefficient))
+    objective = partial(choice.module.loss, config=choice.config)
+    return _Composed(objective=objective, multipliers=multipliers, terms=tuple(terms), mismatch=mismatch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Composed:
+    """A loss that ranks can be sent."""
+
+    objective: LossFunction
+    multipliers: Multipliers | None
+    terms: tuple[LossFunction, ...]
+    mismatch: Mismatch
+
+    def __call__(self, s: Streams) -> Loss:
+        """The sum of all terms."""
+        self.mismatch.see(s)
+        corrected = s if self.multipliers is None else correction.apply(s, self.multipliers(s))
+        plain = ops.add(self.objective(corrected), _mismatch(s))
+        return ops.add(plain, *(term(s) for term in self.terms))
+
+    def clear(self) -> None:
+        """See `Noting`."""
+        self.mismatch.clear()
+        if isinstance(self.multipliers, Noting):
+            self.multipliers.clear()
+
+    def absorb(self, other: object) -> None:
+        """See `Noting`."""
+        assert isinstance(other, _Composed)
+        self.mismatch.absorb(other.mismatch)
+        if isinstance(self.multipliers, Noting):
+            self.multipliers.absorb(other.multipliers)
 
 
 def _mismatch(s: Streams) -> Loss:

@@ -3,8 +3,6 @@
 The mean gap and the k3 estimate of the divergence are metrics of the loss (`rl_loss`). Here are the largest gap of a
 token, and the smallest and largest ratio of a whole reply, learner to sampler: exp of the sum of its tokens' gaps,
 which is what importance weights of replies are made of.
-
-Not covered: replies of other ranks.
 """
 
 from collections.abc import Mapping
@@ -33,6 +31,16 @@ class Mismatch:
         self._largest.append(gap_T.abs().max())
         self._log_ratios.append(log_ratio_N)
 
+    def clear(self) -> None:
+        """Forget what was seen."""
+        self._largest, self._log_ratios = [], []
+
+    def absorb(self, other: object) -> None:
+        """Add what a rank's copy has seen."""
+        assert isinstance(other, Mismatch)
+        self._largest += other._largest
+        self._log_ratios += other._log_ratios
+
     def take(self) -> Mapping[str, float]:
         """What was seen since the last call, as metrics."""
         if not self._largest:
@@ -40,7 +48,7 @@ class Mismatch:
         log_ratios_N = torch.cat(self._log_ratios)
         ratios_N = ops.importance_ratio(log_ratios_N, torch.zeros_like(log_ratios_N))  # held where it would overflow
         largest = float(torch.stack(self._largest).max())
-        self._largest, self._log_ratios = [], []
+        self.clear()
         return {
             "mismatch_max": largest,
             "mismatch_sequence_min": float(ratios_N.min()),

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from burnish.core.errors import ConfigError
 from burnish.engine.types import SamplingParams
-from burnish.learner.policy import LossFunction, Policy
-from burnish.learner.weights import Snapshot
+from burnish.learner.policy import LossFunction, Scorer
+from burnish.learner.ranked_policy import AnyPolicy
 from burnish.models.forward import head_of
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
@@ -96,7 +96,7 @@ def make_plan(session: Session, config: Config) -> Plan:
     rules = rules_of(config, [source.entry for source in session.live_sources])
     rewards = Rewards(rules)
     critic = _critic(session, config, of_stage.choice)
-    weights = PolicyAndCritic(session.policy, critic) if critic else session.policy
+    weights = PolicyAndCritic(session.own_policy, critic) if critic else session.policy
     mismatch, corrected = Mismatch(), Corrected()
     algorithms = _Algorithms(session.policy, config, mismatch, corrected)
     course = open_course(session, config)
@@ -135,7 +135,7 @@ def _critic(session: Session, config: Config, choice: Choice) -> Critic | None:
     if not needs_values(choice):
         return None
     return new_critic(
-        session.policy, config.value_model, choice.config, config.optimiser_config(),
+        session.own_policy, config.value_model, choice.config, config.optimiser_config(),
         max_pack_tokens=session.recipe.learner.max_pack_tokens,
     )  # fmt: skip
 
@@ -143,10 +143,10 @@ def _critic(session: Session, config: Config, choice: Choice) -> Critic | None:
 class _Algorithms:
     """Makes each algorithm once."""
 
-    def __init__(self, policy: Policy, config: Config, mismatch: Mismatch, corrected: Corrected) -> None:
+    def __init__(self, policy: AnyPolicy, config: Config, mismatch: Mismatch, corrected: Corrected) -> None:
         self._policy, self._config = policy, config
         self._mismatch, self._corrected = mismatch, corrected
-        self._beginning = policy.snapshot() if config.kl_coefficient else None
+        self._beginning = policy.frozen() if config.kl_coefficient else None
         self._made: list[tuple[object, Algorithm]] = []
 
     def of(self, rule: Rule) -> Algorithm:
@@ -161,7 +161,7 @@ class _Algorithms:
     def _make(self, rule: Rule) -> Algorithm:
         config, choice = rule.config, rule.choice
         multipliers = multipliers_of(config.used_correction(choice), config.correction_options)
-        reference = _reference(self._policy, config, self._beginning)
+        reference = _reference(config, self._beginning)
         kl_in_reward = config.kl_coefficient if config.kl_in == "reward" else 0.0
         return Algorithm(
             choice=choice,
@@ -199,16 +199,14 @@ def _key(rule: Rule) -> object:
     )  # fmt: skip
 
 
-def _reference(policy: Policy, config: Config, beginning: Snapshot | None) -> ReferenceLogprobs | None:
-    if beginning is None:
-        return None
-    return lambda rows: policy.logprobs(rows, config.temperature, within=policy.as_snapshot(beginning))
+def _reference(config: Config, beginning: Scorer | None) -> ReferenceLogprobs | None:
+    return None if beginning is None else lambda rows: beginning.logprobs(rows, config.temperature)
 
 
-def _reference_top(policy: Policy, config: Config, beginning: Snapshot | None) -> ReferenceTop | None:
+def _reference_top(policy: AnyPolicy, config: Config, beginning: Scorer | None) -> ReferenceTop | None:
     if beginning is None or config.kl_kind != "top_k":
         return None
     k, vocabulary = config.kl_top_k or 16, len(head_of(policy.model).weight_V_D)
     if k > vocabulary:
         raise ConfigError(f"kl_top_k is {k}, and the model has {vocabulary} tokens; set it to at most that many")
-    return lambda rows: policy.top_tokens(rows, k, config.temperature, within=policy.as_snapshot(beginning))
+    return lambda rows: beginning.top_tokens(rows, k, config.temperature)

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 
 from burnish.core.types import Trajectory
-from burnish.learner.policy import Policy
+from burnish.learner.ranked_policy import AnyPolicy
 from burnish.objectives import Streams, ops
 from burnish.rollout.groups import Group, credit
 from burnish.stages.rl_credit import sampled_logprobs
@@ -21,18 +22,25 @@ class Corrected:
 
     def by(self, multipliers: Multipliers) -> Multipliers:
         """The same correction, seen."""
+        return _Seen(multipliers, self)
 
-        def seen(s: Streams) -> torch.Tensor:
-            factors_T = multipliers(s)
-            counted_T = s.weights_T != 0
-            old_logprobs_T = ops.required(s.old_logprobs_T, "old_logprobs_T")
-            ratio_T = ops.importance_ratio(old_logprobs_T, ops.required(s.rollout_logprobs_T, "rollout_logprobs_T"))
-            self._counts["tokens"] += int(counted_T.sum())
-            self._counts["masked"] += int(((factors_T == 0) & counted_T).sum())
-            self._counts["capped"] += int(((factors_T > 0) & (factors_T < ratio_T) & counted_T).sum())
-            return factors_T
+    def see(self, s: Streams, factors_T: torch.Tensor) -> None:
+        """Take note of a pack."""
+        counted_T = s.weights_T != 0
+        old_logprobs_T = ops.required(s.old_logprobs_T, "old_logprobs_T")
+        ratio_T = ops.importance_ratio(old_logprobs_T, ops.required(s.rollout_logprobs_T, "rollout_logprobs_T"))
+        self._counts["tokens"] += int(counted_T.sum())
+        self._counts["masked"] += int(((factors_T == 0) & counted_T).sum())
+        self._counts["capped"] += int(((factors_T > 0) & (factors_T < ratio_T) & counted_T).sum())
 
-        return seen
+    def clear(self) -> None:
+        """Forget what was seen."""
+        self._counts = Counter[str]()
+
+    def absorb(self, other: object) -> None:
+        """Add what a rank's copy has seen."""
+        assert isinstance(other, Corrected)
+        self._counts += other._counts
 
     def take(self) -> Mapping[str, float]:
         """What was seen since the last call: the shares of tokens that left the loss, and whose ratio was cut short."""
@@ -40,6 +48,28 @@ class Corrected:
         if not counts["tokens"]:
             return {}
         return {f"correction_{name}": counts[name] / counts["tokens"] for name in ("masked", "capped")}
+
+
+class _Seen(NamedTuple):
+    """A correction whose factors are noted; ranks can be sent it."""
+
+    multipliers: Multipliers
+    notes: Corrected
+
+    def __call__(self, s: Streams) -> torch.Tensor:
+        """The factors."""
+        factors_T = self.multipliers(s)
+        self.notes.see(s, factors_T)
+        return factors_T
+
+    def clear(self) -> None:
+        """Forget what was seen."""
+        self.notes.clear()
+
+    def absorb(self, other: object) -> None:
+        """Add what a rank's copy has seen."""
+        assert isinstance(other, _Seen)
+        self.notes.absorb(other.notes)
 
 
 def staleness_metrics(
@@ -61,7 +91,7 @@ def staleness_metrics(
     }
 
 
-def mismatch_of_fresh(policy: Policy, groups: Sequence[Group], temperature: float) -> float:
+def mismatch_of_fresh(policy: AnyPolicy, groups: Sequence[Group], temperature: float) -> float:
     """The mean gap of sampler and learner over replies of the weights as they are; 0 if there is none.
 
     Older replies differ because the weights have moved, so they say nothing about the engine. One group's worth of

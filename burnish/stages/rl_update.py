@@ -14,7 +14,7 @@ from typing import NamedTuple
 from burnish.core import metrics as metrics_log
 from burnish.learner.batch import Batch
 from burnish.learner.packing import Row
-from burnish.learner.policy import Policy
+from burnish.learner.ranked_policy import AnyPolicy
 from burnish.objectives.dialects import Choice
 from burnish.rollout import invariants
 from burnish.rollout.approximation import approximations
@@ -138,7 +138,7 @@ def _watch_entropy(session: Session, entropies: list[float], newest: float) -> N
         session.console.print(message, style="yellow", markup=False)
 
 
-def _parts(policy: Policy, config: Config, plan: Plan, groups: Sequence[Group]) -> list[_Part]:
+def _parts(policy: AnyPolicy, config: Config, plan: Plan, groups: Sequence[Group]) -> list[_Part]:
     """Split the groups into updates; what must be measured before the first update is measured here."""
     several = [_sorted_out(part) for part in _split(_credited(config, plan, groups), config.updates_per_step)]
     parts = [pieces for pieces in several if pieces]  # all replies of a part may have been filtered
@@ -174,7 +174,7 @@ def _sorted_out(part: Sequence[_Credited]) -> list[_Credited]:
 
 
 def _pieces(
-    policy: Policy, several: Sequence[_Credited], valued: Valued | None, *, is_scored_before: bool
+    policy: AnyPolicy, several: Sequence[_Credited], valued: Valued | None, *, is_scored_before: bool
 ) -> list[_Piece]:
     whole = sum(algorithm.weight * len(rows) for algorithm, rows in several)
     pieces: list[_Piece] = []
@@ -202,7 +202,7 @@ def _split(credited: Sequence[_Credited], num_parts: int) -> list[Sequence[_Cred
     return [credited[low:high] for low, high in pairwise(bounds) if high > low]
 
 
-def _fresh_mismatch(policy: Policy, plan: Plan, groups: Sequence[Group]) -> float:
+def _fresh_mismatch(policy: AnyPolicy, plan: Plan, groups: Sequence[Group]) -> float:
     """The largest mean gap of an algorithm."""
     return max(mismatch_of_fresh(policy, some, algorithm.temperature) for algorithm, some in plan.by_algorithm(groups))
 

@@ -58,7 +58,7 @@ def copied(session: Session, kind: Kind, *, num_outputs: int = 1) -> ScalarModel
     body = copy.deepcopy(session.loaded.model)
     head = new_head(body, kind, num_outputs=num_outputs, seed=derive(session.recipe.seed, "reward model"))
     model = ScalarModel(body, head, trainable(body), max_pack_tokens=session.recipe.learner.max_pack_tokens)
-    model.weights.adopt(session.policy.snapshot())  # what the body computes in may be rounded
+    model.weights.adopt(session.own_policy.snapshot())  # what the body computes in may be rounded
     return model
 
 

@@ -19,8 +19,6 @@ from burnish.core.ledger import Ledger
 from burnish.core.metrics import MetricsLog
 from burnish.core.recipe import (
     EpisodesConfig,
-    LearnerConfig,
-    ModelConfig,
     Recipe,
     RuntimeConfig,
     SandboxConfig,
@@ -33,10 +31,8 @@ from burnish.core.types import Trajectory
 from burnish.domains import open_domain
 from burnish.engine.opening import opened
 from burnish.learner.policy import Policy
-from burnish.models.forward import checkpoint_activations
+from burnish.learner.ranked_policy import AnyPolicy
 from burnish.models.load import Loaded, load
-from burnish.models.lora import add_lora, trainable
-from burnish.models.parameters import freeze
 from burnish.rewards.verdict_cache import Cache, open_cache
 from burnish.rollout.approximation import approximated
 from burnish.rollout.attempts import NO_LIMIT, Means
@@ -48,13 +44,14 @@ from burnish.rollout.verification_questions import may_be_kept
 from burnish.rollout.verification_report import as_metrics
 from burnish.rollout.verifier_workers import open_verifiers
 from burnish.runtime.local import Background
-from burnish.runtime.opening import open_runtime
+from burnish.runtime.opening import Opened, open_runtime
 from burnish.runtime.watchdog import Watchdog
 from burnish.sandbox import backends, open_box
+from burnish.stages.policy import make_policy as make_policy
+from burnish.stages.policy import opened_policy
 
 BASE_CHECKPOINT = "base"
 NO_CACHE = VerifyConfig(cache=False)
-LEARNER = LearnerConfig()
 HERE = RuntimeConfig()
 EPISODES = EpisodesConfig()
 
@@ -72,7 +69,7 @@ class Session:
     live_sources: list[Source]
     """Those that stage `rl` trains on: the same, some judged approximately where the recipe says so."""
     loaded: Loaded
-    policy: Policy
+    policy: AnyPolicy
     means: Means
     flight: Recorder
     position: int = 0
@@ -82,6 +79,12 @@ class Session:
     def stage_name(self) -> str:
         """The current stage as files and metrics name it, for example `2-rl`."""
         return f"{self.position}-{self.recipe.stages[self.position]['use']}"
+
+    @property
+    def own_policy(self) -> Policy:
+        """The policy of a learner in this process, for stages that no other can train."""
+        assert isinstance(self.policy, Policy), "`check` refuses such a stage with several ranks"
+        return self.policy
 
     @property
     def eval_seed(self) -> int:
@@ -164,25 +167,6 @@ def live_sources(recipe: Recipe, sources: list[Source]) -> list[Source]:
     )  # fmt: skip
 
 
-def make_policy(loaded: Loaded, model: ModelConfig, seed: int, learner: LearnerConfig = LEARNER) -> Policy:
-    """Choose what trains: adapters, or everything, less what is frozen."""
-    if model.lora is None:
-        loaded.model.requires_grad_(True)
-    else:
-        add_lora(
-            loaded.model,
-            rank=model.lora.rank,
-            alpha=model.lora.alpha,
-            targets=model.lora.targets,
-            stabilised=model.lora.stabilised,
-            seed=derive(seed, "lora"),
-        )
-    freeze(loaded.model, model.freeze)
-    if learner.checkpoint_activations:
-        checkpoint_activations(loaded.model)
-    return Policy(loaded.model, trainable(loaded.model), max_pack_tokens=learner.max_pack_tokens)
-
-
 def open_chat(loaded: Loaded) -> Chat:
     """The chat template of a loaded model."""
     return Chat(cast(Tokenizer, loaded.tokenizer))  # transformers declares `eos_token_id` nowhere
@@ -193,7 +177,7 @@ def open_means(
     loaded: Loaded, recipe_engine: Any, sandbox: SandboxConfig, sources: list[Source], version: Any,
     verify: VerifyConfig = NO_CACHE, *, seed: int = 0, runs: Path = Path(), runtime: RuntimeConfig = HERE,
     episodes: EpisodesConfig = EPISODES,
-    tell: Callable[[str], object] = print,
+    where: Opened | None = None, tell: Callable[[str], object] = print,
 ) -> Iterator[Means]:  # fmt: skip
     """Open engine, sandbox and judge; `tell` hears of what is waited for too long, from another thread."""
     with ExitStack() as stack:
@@ -204,7 +188,7 @@ def open_means(
         box = background.run(opening.__aenter__())
         stack.callback(lambda: background.run(opening.__aexit__(None, None, None)))
         chat = open_chat(loaded)
-        where = stack.enter_context(open_runtime(runtime))
+        where = where or stack.enter_context(open_runtime(runtime))
         engine = stack.enter_context(opened(recipe_engine, loaded.model, chat, version, where, runtime))
         verifiers = open_verifiers(where.runtime, sources, sandbox, runtime.verifier_workers)
         verify_by = stack.enter_context(verifiers) if runtime.verifier_workers else None
@@ -257,11 +241,12 @@ def open_session(recipe: Recipe, runs: Path, *, resume: bool, console: Console) 
         stack.enter_context(folder.trial())
         with console.status(Text(f"Loading {recipe.model.name} (the first time takes a minute)")):
             loaded = load(recipe.model.name, dtype=recipe.model.dtype)
-            policy = make_policy(loaded, recipe.model, recipe.seed, recipe.learner)
+            where = stack.enter_context(open_runtime(recipe.runtime))
+            policy = stack.enter_context(opened_policy(recipe, loaded, where))
         means = stack.enter_context(
             open_means(
                 loaded, recipe.engine, recipe.sandbox, sources, lambda: policy.version, recipe.verify,
-                seed=recipe.seed, runs=runs, runtime=recipe.runtime, episodes=recipe.episodes,
+                seed=recipe.seed, runs=runs, runtime=recipe.runtime, episodes=recipe.episodes, where=where,
                 tell=lambda message: console.print(message, style="yellow", markup=False),
             )
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -38,6 +39,11 @@ class Config(Updates):
     """Updates between checkpoints."""
 
 
+def check_ranks(config: Config) -> None:
+    """`ConfigError` for what a learner of several ranks cannot do."""
+    config.check_ranks()
+
+
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train on the demonstrations; resumes after the last checkpoint."""
     rows = demonstrations(session, config.num_examples)
@@ -57,7 +63,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
 def _update(session: Session, config: Config, rows: Sequence[Row], step: int, num_steps: int) -> float:
     started = time.monotonic()
     metrics = session.policy.forward_backward(
-        Batch(rows=rows, aggregate=sft.AGGREGATION, max_length=1), lambda streams: sft.loss(streams, sft.Config())
+        Batch(rows=rows, aggregate=sft.AGGREGATION, max_length=1), partial(sft.loss, config=sft.Config())
     )
     rate = config.rate(step, num_steps)
     norm = session.policy.optim_step(rate)

@@ -64,7 +64,7 @@ def settle(session: Session, step: int, what: Saved | None = None, keep: Collect
 
 def finish(session: Session) -> dict[str, Any]:
     """Write the stage's last checkpoint, without its optimiser, of the average if one is kept; return the result."""
-    session.policy.weights.adopt_average()
+    session.policy.adopt_average()
     session.save_checkpoint(session.stage_name, with_optimiser=False)
     session.checkpoint = session.stage_name
     return {"checkpoint": session.stage_name}

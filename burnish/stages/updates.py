@@ -42,6 +42,14 @@ class Updates(Strict):
             )
         return self
 
+    def check_ranks(self) -> None:
+        """`ConfigError` for an optimiser that a learner of several ranks cannot have."""
+        if self.optimiser != "adamw":
+            raise ConfigError(
+                f"optimiser {self.optimiser!r} needs whole matrices and blocks, and several ranks hold shares; choose "
+                "'adamw', or runtime.learner_ranks = 1"
+            )
+
     def optimiser_config(self) -> OptimiserConfig:
         """What the learner is told when the stage begins."""
         return OptimiserConfig(

@@ -233,13 +233,13 @@ def test_a_loss_that_is_not_finite_stops_the_run() -> None:
         )
 
 
-def test_a_snapshot_is_the_reference_inside_and_gone_outside() -> None:
+def test_a_frozen_policy_scores_by_its_weights_and_the_policy_by_its_own() -> None:
     subject = policy()
-    at_start, reference = subject.logprobs(ROWS, 1.0), subject.snapshot()
+    at_start, reference = subject.logprobs(ROWS, 1.0), subject.frozen()
     subject.forward_backward(Batch(rows=ROWS, aggregate="token_mean", max_length=8), loss)
     subject.optim_step(1e-2)
-    within = subject.logprobs(ROWS, 1.0, within=subject.as_snapshot(reference))
-    assert all(torch.equal(one, two) for one, two in zip(at_start, within, strict=True))
+    scored = reference.logprobs(ROWS, 1.0)
+    assert all(torch.equal(one, two) for one, two in zip(at_start, scored, strict=True))
     assert not torch.equal(subject.logprobs(ROWS, 1.0)[0], at_start[0])
 
 
@@ -280,13 +280,13 @@ def test_the_kl_to_the_references_likeliest_tokens_trains_whatever_the_packing()
     gradients = []
     for max_pack_tokens in (1000, 1):
         subject = policy(max_pack_tokens=max_pack_tokens)
-        beginning = subject.snapshot()
+        beginning = subject.frozen()
         with torch.no_grad():
             for parameter in subject.masters.values():
                 parameter.mul_(1.05)
         vocabulary = subject.model.config.vocab_size
-        top = subject.top_tokens(ROWS, vocabulary, 0.7, within=subject.as_snapshot(beginning))
-        refs = subject.logprobs(ROWS, 0.7, within=subject.as_snapshot(beginning))
+        top = beginning.top_tokens(ROWS, vocabulary, 0.7)
+        refs = beginning.logprobs(ROWS, 0.7)
         batch = Batch(rows=ROWS, aggregate="token_mean", max_length=1, temperature=0.7, ref_logprobs=refs, ref_top=top)
         metrics = subject.forward_backward(batch, lambda s: kl.penalty(s, "top_k", 1.0))
         assert metrics["loss"] == pytest.approx(metrics["kl_top_k"])

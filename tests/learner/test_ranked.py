@@ -1,4 +1,4 @@
-"""A learner in workers makes the updates of one process, sends what it moved, and says which rank died."""
+"""A learner in workers makes the updates of one process, which follows it, and says which rank died."""
 
 import os
 import signal
@@ -13,25 +13,25 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from burnish.engine.replica import Replica, open_replica
-from burnish.engine.replicas import replica_config
+from burnish.learner.batch import Batch
 from burnish.learner.optimiser import OptimiserConfig
 from burnish.learner.policy import Policy
 from burnish.learner.ranked import RankConfig, RankedLearner
+from burnish.learner.ranked_policy import RankedPolicy
 from burnish.models.lora import trainable
 from burnish.objectives import dapo
 from burnish.runtime.carriers import MemoryCarrier
 from burnish.runtime.local import Local
-from burnish.runtime.transport import Carrier, Checksums, fingerprint
+from burnish.runtime.transport import Carrier
 from burnish.runtime.types import Runtime
 from burnish.runtime.workers import WorkerLost
-from tests.fakes import tiny_chat
 from tests.learner.test_sharding import NUM_STEPS, batch, model, train
 from tests.runtime.jobs import pid, work_for_ever
 from tests.runtime.ray_cluster import ray_cluster
 from tests.runtime.test_processes import comes_true, is_gone
 
 LOSS = partial(dapo.loss, config=dapo.Config())
+OPTIMISER = OptimiserConfig(max_grad_norm=0.5, weight_decay=0.1)
 
 
 @contextmanager
@@ -51,63 +51,62 @@ def on_ray() -> Iterator[tuple[Runtime, Carrier]]:
 
 
 def config(lora: bool) -> RankConfig:
-    return RankConfig(
-        build=partial(model, lora), optimiser=OptimiserConfig(max_grad_norm=0.5, weight_decay=0.1), max_pack_tokens=60
-    )
+    return RankConfig(build=partial(model, lora), max_pack_tokens=60)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("opened", [on_host, on_ray])
-def test_two_ranks_equal_one_send_what_moved_to_a_replica_and_a_killed_one_is_named(
+def test_two_ranks_equal_one_the_own_copy_follows_and_a_killed_one_is_named(
     opened: Callable[[], Iterator[tuple[Runtime, Carrier]]], tmp_path: Path
 ) -> None:
     alone = Policy(plain := model(True), trainable(plain))
+    beginning = alone.frozen()
     expected = train(alone, None, range(NUM_STEPS))
     with opened() as (runtime, carrier):
         learner = RankedLearner(runtime, config(True), 2)
-        start = runtime.crew(
-            "engine", lambda n: partial(open_replica, replica_config(plain, tiny_chat(), max_rows=2, options={})), 1
-        )
-        replica = start(0)
-        first = learner.publish(carrier, bucket_bytes=1 << 16)
-        assert replica.call(partial(Replica.load, update=first, carrier=carrier)) == first.fingerprint
-
-        log = [learner.update([batch(step, 0), batch(step, 1)], LOSS, 1e-3) for step in range(NUM_STEPS)]
+        own = Policy(copy := model(True), trainable(copy))
+        ranked = RankedPolicy(own, learner, carrier)
+        ranked.reset_optimiser(OPTIMISER)
+        reference = ranked.frozen()
+        log = [step_of(ranked, batch(step, None)) for step in range(NUM_STEPS)]
         for ours, theirs in zip(log, expected, strict=True):
             assert ours == pytest.approx(theirs, abs=1e-5)
-        learner.save(tmp_path)
+        ranked.save(tmp_path, with_optimiser=True)
         saved = load_file(tmp_path / "masters.safetensors")
         for name, master in alone.masters.items():
             torch.testing.assert_close(saved[name], master.detach(), atol=1e-5, rtol=0, msg=name)
+            assert own.masters[name].equal(saved[name])
+        assert ranked.version == NUM_STEPS
 
-        second = learner.publish(carrier)
-        assert {piece.name for piece in second.pieces} == trainable(plain).keys()
-        assert second.version == NUM_STEPS
-        assert replica.call(partial(Replica.load, update=second, carrier=carrier)) == second.fingerprint
-        assert replica.call(adapter_fingerprint) == fingerprint(Checksums().of(saved))
-        learner.drop(first)
+        rows = batch(0, None).rows
+        for scorer, other in ((ranked, alone), (reference, beginning), (ranked, alone)):
+            for one, two in zip(scorer.logprobs(rows, 0.7), other.logprobs(rows, 0.7), strict=True):
+                torch.testing.assert_close(one, two, atol=1e-4, rtol=0)
+        for one, two in zip(reference.top_tokens(rows, 3, 1.0), beginning.top_tokens(rows, 3, 1.0), strict=True):
+            assert one.ids_N_K.equal(two.ids_N_K)
 
-        pids = [learner._workers[rank].call(pid) for rank in (0, 1)]
+        pids = learner.each([pid, pid])
         threading.Timer(0.5, os.kill, (pids[1], signal.SIGKILL)).start()
         began = time.monotonic()
         with pytest.raises(WorkerLost, match=r"'rank-1' \(process \d+\).* go on from the last checkpoint"):
-            learner._call([work_for_ever, work_for_ever])
+            learner.each([work_for_ever, work_for_ever])
         assert time.monotonic() - began < 30
         assert comes_true(lambda: all(is_gone(one) for one in pids))
-        replica.stop()
 
         fewer = RankedLearner(runtime, config(True), 1)
-        fewer.load(tmp_path)
-        again = fewer.update([batch(NUM_STEPS, None)], LOSS, 1e-3)
-        assert again == pytest.approx(train(alone, None, range(NUM_STEPS, NUM_STEPS + 1))[0], abs=1e-5)
+        again = RankedPolicy(Policy(last := model(True), trainable(last)), fewer, carrier)
+        again.reset_optimiser(OPTIMISER)
+        again.load(tmp_path)
+        assert again.version == NUM_STEPS
+        ours, theirs = step_of(again, batch(NUM_STEPS, None)), train(alone, None, range(NUM_STEPS, NUM_STEPS + 1))[0]
+        assert ours == pytest.approx(theirs, abs=1e-5)
         fewer.stop()
         fewer.stop()
 
 
-def adapter_fingerprint(replica: Replica) -> str:
-    weights = dict(replica._model.named_parameters())
-    return fingerprint(Checksums().of({name: weights[name] for name in weights if name.endswith((".up", ".down"))}))
+def step_of(policy: RankedPolicy, given: Batch) -> dict[str, float]:
+    return policy.forward_backward(given, LOSS) | {"grad_norm": policy.optim_step(1e-3)}
 
 
 class Late:

@@ -18,7 +18,7 @@ from burnish.runtime.opening import check_runtime, open_runtime
         ({"kind": "ray"}, "local", "say 1 or more of either"),
         ({"engine_replicas": 2}, "vllm", "a server that has replicas of its own"),
         ({"engine_threads": 2}, "local", "are those of a replica, and there is none"),
-        ({"learner_ranks": 2}, "local", "stages train in one process so far; say 1"),
+        ({"learner_threads": 2}, "local", "are those of a learner's rank, and there is none"),
     ],
 )
 def test_what_does_not_fit_is_refused(runtime: dict[str, object], engine: str, message: str) -> None:
@@ -27,7 +27,7 @@ def test_what_does_not_fit_is_refused(runtime: dict[str, object], engine: str, m
 
 
 @pytest.mark.parametrize(
-    "runtime", [{}, {"engine_replicas": 4}, {"engine_replicas": 1, "engine_threads": 2, "learner_ranks": 1}]
+    "runtime", [{}, {"engine_replicas": 4}, {"engine_replicas": 1, "engine_threads": 2, "learner_ranks": 2}]
 )
 def test_what_fits_is_taken(runtime: dict[str, object]) -> None:
     config = RuntimeConfig.model_validate(runtime)

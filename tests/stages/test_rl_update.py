@@ -17,8 +17,8 @@ def test_a_divergence_over_more_tokens_than_there_are_is_refused_before_anything
     model = random_model("llama").requires_grad_(True)
     policy = Policy(model, dict(model.named_parameters()))
     with pytest.raises(ConfigError, match="kl_top_k is 260, and the model has 259 tokens; set it to at most"):
-        _reference_top(policy, validate(Config, OPTIONS | {"kl_top_k": 260}, "rl"), policy.snapshot())
-    of_all = _reference_top(policy, validate(Config, OPTIONS | {"kl_top_k": 259}, "rl"), policy.snapshot())
+        _reference_top(policy, validate(Config, OPTIONS | {"kl_top_k": 260}, "rl"), policy.frozen())
+    of_all = _reference_top(policy, validate(Config, OPTIONS | {"kl_top_k": 259}, "rl"), policy.frozen())
     assert of_all is not None
     (top,) = of_all([Row(token_ids=(1, 2, 3), was_sampled=(False, True, True))])
     assert top.ids_N_K.shape == (2, 259)
