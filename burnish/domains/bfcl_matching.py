@@ -15,11 +15,11 @@ matcher (`bfcl_eval.eval_checker.ast_eval`, 2026.3.23) differs:
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from burnish.core.types import Json
+from burnish.rewards import composed
 from burnish.rewards.strict_json import Value
 from burnish.rewards.tool_calls import Call
 
@@ -74,8 +74,9 @@ def is_same(right: Json, value: Value) -> bool:
     if isinstance(right, int | float):
         return isinstance(value, int | Decimal) and not isinstance(value, bool) and _is_near(right, value)
     if isinstance(right, list):
-        is_list = isinstance(value, Sequence) and not isinstance(value, str)
-        return is_list and len(right) == len(value) and all(map(is_same, right, value))
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            return False
+        return len(right) == len(value) and all(map(is_same, right, value))
     return isinstance(value, Mapping) and _is_same_object(right, value)
 
 
@@ -109,5 +110,5 @@ def plain(text: str) -> str:
 
     `-` and `_` between letters are a blank; next to a digit they are a sign, and signs, points and slashes count.
     """
-    text = unicodedata.normalize("NFC", text).casefold().translate(QUOTES)
+    text = composed.nfc(text).casefold().translate(QUOTES)
     return " ".join(PAUSE.sub(" ", JOINT.sub(" ", text)).split())
