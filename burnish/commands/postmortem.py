@@ -18,6 +18,7 @@ from burnish.core.visible import visible
 NUM_ROWS = 8
 SHOWN = ("loss", "grad_norm", "entropy", "mismatch", "learning_rate", "tokens_trained")
 MOST_REPLY = 160
+ALARM = "/process_alarm"
 
 
 def postmortem(run: Path) -> None:
@@ -107,6 +108,14 @@ def _tell_metrics(run: Path) -> None:
     for row in rows:
         cells = [f"{row.values[name]:>16.4g}" if name in row.values else f"{'':>16}" for name in names]
         typer.echo(f"{row.stage:<14}{row.step:>6}" + "".join(cells))
+    for domain in sorted({domain for row in rows for domain in _alarmed(row)}):
+        typer.echo(f"alarm: failures of {domain!r} collect process parts, and no more of its tasks are solved")
+
+
+def _alarmed(row: metrics.Row) -> list[str]:
+    """The domains whose process parts were farmed (docs/mixing_domains.md)."""
+    names = [name.removeprefix("reward/") for name, value in row.values.items() if value == 1]
+    return [name.removesuffix(ALARM) for name in names if name.endswith(ALARM)]
 
 
 def _clock(unix_s: float) -> str:

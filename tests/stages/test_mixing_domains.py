@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
+from typer.testing import CliRunner
 
+from burnish.cli import app
 from burnish.core import metrics
 from burnish.core.recipe import Recipe
 from burnish.core.types import Verdict
@@ -239,6 +241,8 @@ def test_farming_is_told_and_logged_at_the_step_at_which_it_shows_also_by_a_resu
     alarms = [row.values[f"reward/{RIGHT}/process_alarm"] for row in rows]
     assert alarms == [0.0] * 15 + [1.0] * 25
     assert console.export_text().count("failures collect process parts") == 1
+    told = CliRunner().invoke(app, ["postmortem", str(tmp_path / "mixed")]).output
+    assert told.count(f"alarm: failures of {RIGHT!r} collect process parts") == 1
 
 
 def test_a_run_that_mixes_algorithms_with_several_updates_a_step_keeps_its_invariants(tmp_path: Path) -> None:
