@@ -8,9 +8,10 @@ step takes `c + d tokens`, and the engines stand still meanwhile, since one proc
 - Asynchronous steps: the ledger's log says which members were in the engine at which engine step, so k engine steps
   of m tokens in all take `a k + b (m - k)`.
 
-How long a reply waited for its verdict includes the queue, which the simulator has of its own: waits are scaled so
-that their mean is what a verdict took by the metrics, where these say so; those that were joined to an equal question
-waited as long.
+How long a reply waited for its verdict includes the queue, which the simulator has of its own, and what the host cost
+it on its way. Where the metrics say what verdicts took, waits are scaled: to that mean where all sandboxes were always
+busy, not at all where none was, and between the two in proportion. Those that were joined to an equal question waited
+as long.
 
 Covered: engine `local` in the run's own process. Not covered: replicas and servers (refused); synchronous steps whose
 members did not fit into the engine at once (the model takes them as if they had); that a synchronous step replaces
@@ -33,9 +34,10 @@ from burnish.core.types import Trajectory
 from burnish.data import trajectory_files
 from burnish.plan.cluster import Cluster, DomainLoad, Engines, Learner
 from burnish.plan.distributions import Empirical
-from burnish.plan.fit_steps import NEEDED, asynchronous, rows_of, synchronous
+from burnish.plan.fit_steps import NEEDED, asynchronous, rows_of, step_s, synchronous
 from burnish.rollout.scheduler_config import SchedulerConfig
 
+_WALL_MS = re.compile(r"verify/.*/wall_ms")
 MOST_VALUES = 200
 LEAST_S = 1e-6
 LEAST_STEPS = 3
@@ -65,11 +67,12 @@ def fit(run: Path, position: int, scheduler: SchedulerConfig) -> Cluster:
     learning = _nonnegative(
         [(1.0, row.values["tokens_trained"]) for row in rows], [row.values["train_s"] for row in rows]
     )
+    num_sandboxes = recipe.runtime.verifier_workers or recipe.sandbox.num_workers
     return Cluster(
         engines=Engines(num=1, slots=slots, token_s=max(sampling[0], LEAST_S), token_s_per_member=sampling[1]),
         learner=Learner(num=1, step_s=learning[0], token_s=max(learning[1], LEAST_S), shares_engines=True),
-        num_sandboxes=recipe.runtime.verifier_workers or recipe.sandbox.num_workers,
-        domains=_domains(groups, rows),
+        num_sandboxes=num_sandboxes,
+        domains=_domains(groups, rows, _busy_share(rows, num_sandboxes)),
         scheduler=scheduler.model_copy(update={"num_batches": len(rows)}),
     )
 
@@ -101,11 +104,20 @@ def _nonnegative(rows: Sequence[tuple[float, float]], values: Sequence[float]) -
     return first * scale, second * scale
 
 
-def _domains(groups: Sequence[Sequence[Trajectory]], rows: Sequence[metrics.Row]) -> list[DomainLoad]:
+def _busy_share(rows: Sequence[metrics.Row], num_sandboxes: int) -> float:
+    """The share of all sandboxes' time in which verdicts were found."""
+    found = [value for row in rows for name, value in row.values.items() if _WALL_MS.fullmatch(name)]
+    passed_s = sum(step_s(row.values) for row in rows)
+    return min(1.0, sum(found) / 1000 / (num_sandboxes * passed_s)) if passed_s else 0.0
+
+
+def _domains(
+    groups: Sequence[Sequence[Trajectory]], rows: Sequence[metrics.Row], busy_share: float
+) -> list[DomainLoad]:
     by_domain: defaultdict[str, list[Sequence[Trajectory]]] = defaultdict(list)
     for members in groups:
         by_domain[members[0].task_id.split("/")[0]].append(members)
-    return [_domain(name, several, _verdict_s(name, rows)) for name, several in sorted(by_domain.items())]
+    return [_domain(name, several, _verdict_s(name, rows), busy_share) for name, several in sorted(by_domain.items())]
 
 
 def _verdict_s(domain: str, rows: Sequence[metrics.Row]) -> float | None:
@@ -117,7 +129,9 @@ def _verdict_s(domain: str, rows: Sequence[metrics.Row]) -> float | None:
     return wall_ms / 1000 / num_paid * (num_paid + num_joined) / num if num_paid else None
 
 
-def _domain(name: str, groups: Sequence[Sequence[Trajectory]], verdict_s: float | None) -> DomainLoad:
+def _domain(
+    name: str, groups: Sequence[Sequence[Trajectory]], verdict_s: float | None, busy_share: float
+) -> DomainLoad:
     members = [member for several in groups for member in several]
     lengths = [float(member.num_sampled) for member in members]
     undecided = sum(member.verdict is None or member.verdict.kind != "scored" for member in members)
@@ -127,18 +141,18 @@ def _domain(name: str, groups: Sequence[Sequence[Trajectory]], verdict_s: float 
         lengths=Empirical(values=_thinned(lengths)),
         max_tokens=int(max(lengths)),
         alike=_alike([[float(member.num_sampled) for member in several] for several in groups]),
-        verify_s=Empirical(values=_thinned(_scaled([member.verify_s for member in members], verdict_s))),
+        verify_s=Empirical(values=_thinned(_scaled([member.verify_s for member in members], verdict_s, busy_share))),
         pass_rates=_thinned([rate for several in groups if (rate := _pass_rate(several)) is not None]) or [0.5],
         undecided_share=min(undecided / len(members), MOST_UNDECIDED),
     )
 
 
-def _scaled(waits_s: Sequence[float], mean_s: float | None) -> Sequence[float]:
-    """The waits, brought to that mean if it is below theirs."""
+def _scaled(waits_s: Sequence[float], mean_s: float | None, share: float) -> Sequence[float]:
+    """The waits, brought nearer to that mean by that share if it is below theirs."""
     waited_s = sum(waits_s) / len(waits_s)
     if mean_s is None or mean_s >= waited_s:
         return waits_s
-    return [wait_s * mean_s / waited_s for wait_s in waits_s]
+    return [wait_s * (1 - share + share * mean_s / waited_s) for wait_s in waits_s]
 
 
 def _pass_rate(members: Sequence[Trajectory]) -> float | None:

@@ -40,10 +40,15 @@ def _sample_s(values: Mapping[str, float]) -> float:
     return next(values[name] for name in SAMPLED_S if name in values)
 
 
+def step_s(values: Mapping[str, float]) -> float:
+    """How long a step took: sampling, waiting and its update."""
+    return values["train_s"] + _sample_s(values) + values.get("idle_s", 0.0)
+
+
 def measured_step_s(run: Path, stage: str) -> float:
     """The mean time from update to update: what `Outcome.step_s` of the fitted cluster is about."""
     rows = [row.values for row in rows_of(run, stage)]
-    between_s = [before["train_s"] + _sample_s(row) + row.get("idle_s", 0.0) for before, row in pairwise(rows)]
+    between_s = [step_s(row) - row["train_s"] + before["train_s"] for before, row in pairwise(rows)]
     return sum(between_s) / len(between_s)
 
 
