@@ -47,6 +47,8 @@ def sample_domain(name: str, num: int, seed: int, split: str, options: Sequence[
     domain = open_named(name, options)
     chosen = split_named(split)
     size = domain.size(chosen)
+    if size == 0:
+        raise ConfigError(f"domain {name!r} has no tasks in {chosen}; it only evaluates: --split eval")
     for index in range(num if size is None else min(num, size)):
         typer.echo(visible(describe(domain.task(chosen, seed, index))))
 

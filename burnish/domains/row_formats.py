@@ -101,9 +101,13 @@ def ifeval(row: Mapping[str, Json], where: str) -> RowTask:
     unknown = [str(name) for name in names if name not in CHECKS]
     if unknown:
         raise Unknown(f"{where}: no rule for instruction {unknown[0]!r}; there are: {', '.join(CHECKS)}")
-    given = [{k: v for k, v in each.items() if v is not None} if isinstance(each, dict) else {} for each in arguments]
-    truth: list[Json] = [[name, each] for name, each in zip(names, given, strict=True)]
+    truth: list[Json] = [[name, _given(each)] for name, each in zip(names, arguments, strict=True)]
     return RowTask(prompt=text(row, "prompt", where), judge="instructions", truth=truth, max_new_tokens=1024)
+
+
+def _given(arguments: Json) -> Json:
+    """The arguments of one instruction, less those that say nothing."""
+    return {key: each for key, each in arguments.items() if each is not None} if isinstance(arguments, dict) else {}
 
 
 def ruler(row: Mapping[str, Json], where: str) -> RowTask:

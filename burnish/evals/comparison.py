@@ -96,7 +96,7 @@ def detectable(before: Sequence[EvalResult], after: Sequence[EvalResult]) -> flo
     pairs = _paired(before, after)
     if not pairs:
         return 1.0
-    differences_N = np.asarray([new.score - old.score for old, new in pairs if None not in (old.score, new.score)])
+    differences_N = np.asarray([(new.score or 0.0) - (old.score or 0.0) for old, new in pairs])
     sums_U, sizes_U = unit_totals(differences_N, [old.cluster for old, _ in pairs])
     if len(sums_U) < 2:
         return 1.0

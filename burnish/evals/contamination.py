@@ -134,8 +134,8 @@ class Index:
         whole = " ".join(words(text)) or text
         if whole in self._short:
             yield self._short[whole], "whole prompt", whole
-        for kind, elements in (("13 words", words(text)), ("50 characters", characters(text))):
-            for number, stretch in self._windows[kind].shared(elements):
+        for kind, windows in self._windows.items():
+            for number, stretch in windows.shared(words(text) if kind == "13 words" else characters(text)):
                 yield number, kind, stretch
 
 

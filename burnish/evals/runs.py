@@ -10,7 +10,7 @@ Kept under `$BURNISH_CACHE` (else `~/.cache/burnish`), `evals/`, one JSON file e
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib import metadata
@@ -68,12 +68,13 @@ def key_of(fingerprint: str, suite_hash: str, harness: str) -> str:
 def from_json(text: str, where: str) -> EvalRun:
     """Read a record; `ConfigError` for what is none, or of another format."""
     try:
-        data: Mapping[str, Any] = json.loads(text)
+        data: dict[str, Any] = json.loads(text)
         if data["format"] != FORMAT:
             raise ConfigError(
                 f"{where}: results of format {data['format']!r}; this version reads {FORMAT}; evaluate again"
             )
-        return EvalRun(**{**data, "results": tuple(EvalResult(**each) for each in data["results"])})
+        data["results"] = tuple(EvalResult(**each) for each in data["results"])
+        return EvalRun(**data)
     except (ValueError, TypeError, KeyError) as error:
         raise ConfigError(
             f"{where}: no results of an evaluation ({error}); expected what `burnish eval` has kept"

@@ -63,9 +63,15 @@ class Replied(NamedTuple):
 class Candidate(Protocol):
     """A model under evaluation."""
 
-    name: str
-    fingerprint: str
-    """Empty where nobody here can see the weights."""
+    @property
+    def name(self) -> str:
+        """As it was given."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Empty where nobody here can see the weights."""
+        ...
 
     def replies(self, opened: OpenSuite, console: Console) -> Iterator[Replied]:
         """Answer each task of a suite as often as it wants, in any order."""

@@ -23,6 +23,11 @@ def test_any_other_model_is_evaluated_on_the_usual_tasks(tmp_path):
     assert suite_for(tmp_path / "model") == USUAL
 
 
+def test_a_domain_that_only_evaluates_says_so_where_training_tasks_are_wanted(burnish, refusal):
+    assert "has no tasks in train; it only evaluates: --split eval" in refusal("tasks", "sample", "errands")
+    assert "=== errands/eval/1/0" in burnish("tasks", "sample", "errands", "--split", "eval", "--n", 1).stdout
+
+
 def suite(folder, **fields):
     path = folder / "sums.toml"
     lines = [f"{key} = {json.dumps(value)}" for key, value in fields.items()]
