@@ -89,6 +89,11 @@ class LocalEngine:
         return self._scheduler.num_waiting
 
     @property
+    def kv_used(self) -> float:
+        """The share of the memory for keys and values that samples under way take."""
+        return min(1.0, self._scheduler.num_held / self._steps.capacity)
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """What was done so far: `fed_tokens`, `prefix_tokens` (not computed again), `forwards`, `preempted`."""
         return self._scheduler.counts

@@ -8,18 +8,16 @@ so it draws the same.
 Requests are dealt in shares of at most `max_rows` samples, at least one share a replica. Which share a request is in
 depends on the requests alone, so that equal requests give equal samples whichever replica draws them.
 
-Requests that are submitted are dealt at the next step, all that wait; weights that have moved go over before that,
-when the shares under way have ended.
+In live use requests join what is under way (`replica_turns`), and weights that have moved go over when `bring` is
+called, into samples under way.
 
 This stands beside `weight_sync`, which writes files for servers of others. Covered: `LiveEngine` but for `Sampled`
-events. Not covered: requests that join a share under way, updates into samples under way, stopping a sample that
-nobody wants any more (its share ends with it, no event tells of it), adapters by name.
+events, and for requests of several samples in live use. Not covered: adapters by name.
 """
 
-import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
+from concurrent.futures import Future, as_completed
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -27,10 +25,11 @@ from typing import NamedTuple, Protocol
 from transformers import PreTrainedModel
 
 from burnish.chat.template import Chat
-from burnish.core.errors import InvariantError
+from burnish.core.errors import ConfigError, InvariantError
 from burnish.core.recipe import EngineConfig, RuntimeConfig
 from burnish.core.types import Json
 from burnish.engine.replica import Replica, ReplicaConfig, open_replica, without_weights
+from burnish.engine.replica_turns import TURN_S, Entry, Lost, Repeated, Turns
 from burnish.engine.types import Event, Finished, Request
 from burnish.models.parameters import named_tensors, num_changes
 from burnish.runtime.opening import Opened
@@ -91,22 +90,21 @@ class ReplicaEngine:
 
     def __init__(
         self, runtime: Runtime, carrier: Carrier, publisher: Publisher, config: ReplicaConfig, *,
-        num_replicas: int, needs: Needs | None = None, tell: Callable[[str], object] = lambda message: None,
+        num_replicas: int, needs: Needs | None = None, turn_s: float = TURN_S,
+        tell: Callable[[str], object] = lambda message: None,
     ) -> None:  # fmt: skip
         self._carrier, self._publisher, self._num_replicas = carrier, publisher, num_replicas
         self._max_rows = config.max_rows
         self._shelf = Shelf()
         self._fingerprint = ""
         self._outdated: list[object] = []
-        self._numbers = itertools.count()
-        self._waiting: dict[int, Request] = {}
-        self._under_way: dict[Future[list[Finished]], list[int]] = {}
-        self._wanted: set[int] = set()
+        self._log: list[Entry] = []
         if (first := publisher.publish()) is not None:
             self._keep(first)
         needs = needs or Needs(num_cpus=config.num_threads)
         start = runtime.crew("engine", lambda number: partial(open_replica, config), num_replicas, needs)
         self._pool = Pool(start, num_replicas, prepare=self._fill, tell=tell)
+        self._turns = Turns(self._pool, carrier, num_replicas, config.max_rows, turn_s)
 
     @property
     def version(self) -> int:
@@ -120,7 +118,8 @@ class ReplicaEngine:
 
     def sample(self, requests: Sequence[Request]) -> Iterator[Finished]:
         """See `Engine`; samples come share by share."""
-        self._bring()
+        self._end_turns()
+        self._bring_all()
         futures = {self._submit(share): share for share in _dealt(requests, self._max_rows, self._num_replicas)}
         try:
             for future in as_completed(futures):
@@ -133,34 +132,66 @@ class ReplicaEngine:
     @property
     def num_waiting(self) -> int:
         """See `LiveEngine`."""
-        return len(self._waiting)
+        return self._turns.num_waiting
+
+    @property
+    def num_places(self) -> int:
+        """How many samples all replicas draw at once."""
+        return self._max_rows * self._num_replicas
+
+    @property
+    def kv_used(self) -> float:
+        """The share of the memory for keys and values that samples take in the fullest replica."""
+        return self._turns.kv_used
+
+    @property
+    def num_behind(self) -> int:
+        """How many replicas have not loaded the newest weights that were brought."""
+        return self._turns.num_behind
 
     def submit(self, request: Request) -> int:
-        """See `LiveEngine`."""
-        number = next(self._numbers)
-        self._waiting[number] = request
-        self._wanted.add(number)
-        return number
+        """See `LiveEngine`; a request is of one sample, and is drawn from the weights that were brought."""
+        return self._turns.submit(request)
 
     def cancel(self, number: int) -> None:
         """See `LiveEngine`."""
-        self._waiting.pop(number, None)
-        self._wanted.discard(number)
+        self._turns.cancel(number)
 
     def step(self) -> list[Event]:
-        """See `LiveEngine`; waits until a share has ended."""
-        self._start_waiting()
-        done, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
-        events: list[Event] = []
-        for future in done:
-            numbers = self._under_way.pop(future)
-            events += [
-                finished._replace(request=numbers[finished.request])
-                for finished in future.result()
-                if numbers[finished.request] in self._wanted
-            ]
-            self._wanted.difference_update(numbers)
-        return events
+        """See `LiveEngine`; waits a moment for a replica, and tells nothing where none had anything to tell."""
+        entries = self._turns.wait()
+        self._log += entries
+        if not self.num_behind:
+            self._drop_outdated()  # only now does no replica read them any more
+        return [finished for entry in entries if not isinstance(entry, Lost) for finished in entry.finished]
+
+    def take_log(self) -> list[Entry]:
+        """What replicas did in live use since the last call, in the order in which `step` told of it."""
+        log, self._log = self._log, []
+        return log
+
+    def bring(self) -> Update | None:
+        """Send weights that have moved to all replicas, into what is under way."""
+        if (update := self._publisher.publish()) is not None:
+            self._keep(update)
+            self._turns.load(update)
+        return update
+
+    def repeated(self) -> Repeated:
+        """The replicas, to have them do again what a log tells."""
+        self._end_turns()
+        self._bring_all()
+        return Repeated(self._pool, self._carrier, self._num_replicas, self.version)
+
+    def published(self) -> Update | None:
+        """What has moved since the last call, for `Repeated`; kept until `forget_published`."""
+        if (update := self._publisher.publish()) is not None:
+            self._keep(update)
+        return update
+
+    def forget_published(self) -> None:
+        """No replica will be asked to load what was published before."""
+        self._drop_outdated()
 
     def close(self) -> None:
         """End the replicas and let go of the weights; safe to call twice."""
@@ -168,27 +199,21 @@ class ReplicaEngine:
         self._drop_outdated()
         self._shelf.clear(self._carrier)
 
-    def _start_waiting(self) -> None:
-        if not self._waiting:
-            return
-        self._bring()
-        numbers = list(self._waiting)
-        for share in _dealt(list(self._waiting.values()), self._max_rows, self._num_replicas):
-            self._under_way[self._submit(share)] = [numbers[place] for place in share.places]
-        self._waiting.clear()
+    def _end_turns(self) -> None:
+        """Wait until no replica does anything in live use."""
+        if self._turns.num_under_way:
+            raise ConfigError("the engine is in live use; finish or cancel what was submitted before `sample`")
+        while not self._turns.is_quiet:
+            self._turns.wait()
 
     def _submit(self, share: _Share) -> "Future[list[Finished]]":
         return self._pool.submit(partial(Replica.sample, requests=share.requests, fingerprint=self._fingerprint))
 
-    def _bring(self) -> None:
-        """Send what has changed to all replicas, once what was submitted before is drawn from the weights of then.
-
-        Until that is done, a replica that is replaced has those weights from the shelf.
-        """
+    def _bring_all(self) -> None:
+        """Send what has changed to all replicas, and wait until they have it."""
         update = self._publisher.publish()
         if update is None:
             return
-        wait(self._under_way)
         self._keep(update)
         got = self._pool.each(partial(Replica.load, update=update, carrier=self._carrier))
         if any(fingerprint != update.fingerprint for fingerprint in got):

@@ -70,6 +70,12 @@ class Scheduler:
         return len(self._queue)
 
     @property
+    def num_held(self) -> int:
+        """How many tokens of samples under way are computed; prompts that are alike count once."""
+        prompts = {tuple(row.lane.token_ids[: row.lane.num_given]) for row in self._rows}
+        return sum(map(len, prompts)) + sum(len(row.token_ids) for row in self._rows)
+
+    @property
     def is_idle(self) -> bool:
         """Whether there is nothing to do."""
         return not (self._queue or self._groups or self._rows)

@@ -27,8 +27,8 @@ from burnish.rollout.lengths import predict
 from burnish.rollout.priority import priority as expected_signal
 from burnish.rollout.scheduler_batches import BatchQueue
 from burnish.rollout.scheduler_config import SchedulerConfig
-from burnish.rollout.scheduler_groups import IN_FLIGHT, OPEN, Account, Group, Member
-from burnish.rollout.scheduler_intake import Intake, Priority, Refused
+from burnish.rollout.scheduler_groups import IN_FLIGHT, OPEN, Account, Group, Member, settled
+from burnish.rollout.scheduler_intake import NOTHING_KNOWN, Intake, Priority, Refused
 from burnish.rollout.scheduler_starts import StartQueue
 from burnish.rollout.scheduler_types import (
     BatchGroup,
@@ -62,9 +62,13 @@ def priority_function(config: SchedulerConfig) -> Priority:
 class Scheduler:
     """See the module's docstring."""
 
-    def __init__(self, config: SchedulerConfig, *, first_version: int = 0, priority: Priority | None = None) -> None:
+    def __init__(
+        self, config: SchedulerConfig, *, first_version: int = 0, priority: Priority | None = None,
+        accounts: Mapping[str, Any] = NOTHING_KNOWN,
+    ) -> None:  # fmt: skip
+        """`accounts` are what `settled_accounts` of an earlier process gave."""
         self.config = config
-        self._intake = Intake(config, priority or priority_function(config))
+        self._intake = Intake(config, priority or priority_function(config), accounts)
         self._starts = StartQueue(config.batch_groups)
         self._now_s = self._moved_s = -math.inf
         self._version = self._made = self._engine_version = first_version
@@ -229,16 +233,22 @@ class Scheduler:
     # Events
 
     def sampled(
-        self, ticket: Ticket, now_s: float, *, num_tokens: int, oldest_version: int, newest_version: int
-    ) -> bool:
-        """An engine has finished a member, and its verdict is waited for. False: the ticket is not current."""
+        self, ticket: Ticket, now_s: float, *, num_tokens: int, oldest_version: int, newest_version: int,
+        was_kept: bool = False,
+    ) -> bool:  # fmt: skip
+        """An engine has finished a member, and its verdict is waited for. False: the ticket is not current.
+
+        Args:
+            was_kept: an earlier process sampled it, so how long that took is not to be learned from.
+        """
         group = self._current(ticket, now_s, "sampling")
         if group is None:
             return False
         member, account = group.members[ticket.member], self._account(group.prompt.domain)
         self._spend(group, member, num_tokens)
         account.reserve(num_tokens - group.prompt.max_tokens, 0.0)
-        account.token_s.add((now_s - member.since_s) / max(num_tokens - member.start_tokens, 1))
+        if not was_kept:
+            account.token_s.add((now_s - member.since_s) / max(num_tokens - member.start_tokens, 1))
         log_length = math.log(max(num_tokens, 1))
         account.log_lengths.add(log_length)
         group.num_finished += 1
@@ -274,6 +284,7 @@ class Scheduler:
             return False
         account = self._account(group.prompt.domain)
         account.sandbox_s += sandbox_s
+        group.members[ticket.member].sandbox_s = sandbox_s
         account.reserve(0, -group.prompt.max_verify_s)
         account.verify_s.add(sandbox_s)
         if kind != "scored":
@@ -549,6 +560,13 @@ class Scheduler:
     def domain_status(self) -> dict[str, DomainStatus]:
         """The account of each domain."""
         return {domain: account.status() for domain, account in sorted(self._intake.accounts.items())}
+
+    def settled_accounts(self) -> dict[str, dict[str, Any]]:
+        """Each domain's account as plain JSON, as if its outstanding groups had not begun.
+
+        One who goes on with those groups and tells of their kept members once more comes to the true account.
+        """
+        return settled(self._intake.accounts, self._batches.groups())
 
     def to_json(self) -> dict[str, Any]:
         """All that decides what comes next, as plain JSON."""

@@ -3,8 +3,8 @@
 They change while a group lives, and nothing outside the scheduler holds one.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from burnish.rollout.lengths import Moments
@@ -32,10 +32,12 @@ class Member:
     oldest: int | None = None
     newest: int | None = None
     score: float | None = None
+    sandbox_s: float = 0.0
 
     def again(self, now_s: float) -> None:
         """Wait for a new attempt that knows nothing of the last."""
         self.phase, self.since_s, self.num_tokens, self.start_tokens = "pending", now_s, 0, 0
+        self.sandbox_s = 0.0
         self.attempt += 1
         self.oldest = self.newest = self.score = None
 
@@ -155,6 +157,19 @@ class Account:
         for name in ("log_lengths", "log_variance_within", "reward_variance", "token_s", "verify_s"):
             fields[name] = Moments(**data[name])
         return cls(**fields)
+
+
+def settled(accounts: Mapping[str, Account], outstanding: Iterable[Group]) -> dict[str, dict[str, Any]]:
+    """The accounts as plain values, without what the current attempts of outstanding groups took."""
+    kept = {
+        domain: replace(account, in_flight=0, num_unresolved=0, tokens_reserved=0, sandbox_reserved_s=0.0)
+        for domain, account in accounts.items()
+    }
+    for group in outstanding:
+        account = kept[group.prompt.domain]
+        account.tokens -= sum(member.num_tokens for member in group.members)
+        account.sandbox_s -= sum(member.sandbox_s for member in group.members)
+    return {domain: account.to_json() for domain, account in kept.items()}
 
 
 def _within(budget: float | None, amount: float) -> bool:

@@ -20,6 +20,7 @@ from burnish.rollout.scheduler_types import Prompt, Why
 
 Priority = Callable[[Prospect], float]
 _NO_RULES = DomainRules()
+NOTHING_KNOWN: Mapping[str, Any] = {}
 BEFORE_ALL = -1e18
 """A key below all ranks; finite, because state is JSON."""
 
@@ -35,11 +36,11 @@ class Refused(NamedTuple):
 class Intake:
     """The backlog and the accounts of the domains."""
 
-    def __init__(self, config: SchedulerConfig, priority: Priority) -> None:
+    def __init__(self, config: SchedulerConfig, priority: Priority, accounts: Mapping[str, Any]) -> None:
         self._config, self._priority = config, priority
         self._backlog = Backlog()
         self._held_back: dict[str, list[Waiting]] = {}
-        self.accounts: dict[str, Account] = {}
+        self.accounts = {domain: Account.from_json(account) for domain, account in accounts.items()}
         self.num_offered = self.num_held_back = 0
 
     @property

@@ -6,7 +6,8 @@ member is a request of its own, whose numbers follow from group, member and atte
 is computed of it.
 
 Decision: after `interrupt` nothing of what was under way is left in the engine, as in a new process; finished members
-stay. Not covered: pausing a sample to go on later.
+stay. Where the engine is in workers, it is in the order of what each of them did that samples follow from
+(`stream_turns`), and `tick` is of no meaning. Not covered: pausing a sample to go on later.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,13 +16,15 @@ from typing import NamedTuple
 
 from burnish.chat.template import Chat
 from burnish.core.seeds import derive
-from burnish.core.types import Trajectory, Verdict
-from burnish.engine.types import Failed, Finished, LiveEngine, SamplingParams
+from burnish.core.types import Completion, Trajectory, Verdict
+from burnish.engine.replicas import ReplicaEngine
+from burnish.engine.types import Failed, Finished, LiveEngine, Request, SamplingParams
 from burnish.rollout.attempts import Attempt, as_request, as_trajectory
 from burnish.rollout.collect import Sampling
 from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Draw, Mixture
-from burnish.rollout.stream_log import Key
+from burnish.rollout.stream_log import Event, Key, sampled
+from burnish.rollout.stream_turns import TurnLog
 
 
 class Sample(NamedTuple):
@@ -69,6 +72,7 @@ class Stream:
     def __init__(self, engine: LiveEngine, chat: Chat, origin: Origin, *, tick: int = 0) -> None:
         self._engine, self._chat, self.origin = engine, chat, origin
         self.tick = tick
+        self._turns = TurnLog(engine) if isinstance(engine, ReplicaEngine) else None
         self._pending: dict[int, _Pending] = {}
         self._under_way: dict[int, Key] = {}
         self._request_of: dict[Key, int] = {}
@@ -107,10 +111,15 @@ class Stream:
         """Give a member to the engine."""
         if key.number not in self._pending:
             self.adopt(key.number)
-        attempt = self._pending[key.number].attempt
-        request = as_request(self._chat, attempt._replace(seed=derive(attempt.seed, key.member, key.attempt)))
-        number = self._engine.submit(request)
+        number = self._engine.submit(self.request(key))
         self._under_way[number], self._request_of[key] = key, number
+        if self._turns:
+            self._turns.name(number, key)
+
+    def request(self, key: Key) -> Request:
+        """What an engine is asked for a member."""
+        attempt = self.origin.attempt(key.number)
+        return as_request(self._chat, attempt._replace(seed=derive(attempt.seed, key.member, key.attempt)))
 
     def cut(self, key: Key) -> None:
         """Stop a member, whatever it is at."""
@@ -134,6 +143,11 @@ class Stream:
             if isinstance(event, Finished):
                 samples.append(self._finished(event))
         return samples
+
+    def log(self, samples: Sequence[Sample]) -> list[Event]:
+        """What a step did, as events: what it finished, and what workers were at."""
+        events = [sampled(sample.key, sample.trajectory) for sample in samples]
+        return self._turns.events(events) if self._turns else [*events]
 
     def judge(self, key: Key, verdict: Verdict, verify_s: float = 0.0) -> Trajectory:
         """Give a member its verdict."""
@@ -164,8 +178,12 @@ class Stream:
     def _finished(self, event: Finished) -> Sample:
         key = self._under_way.pop(event.request)
         del self._request_of[key]
+        return self.finish(key, event.completion)
+
+    def finish(self, key: Key, completion: Completion) -> Sample:
+        """Take up what came of a member."""
         pending = self._pending[key.number]
         seeded = pending.attempt._replace(seed=derive(pending.attempt.seed, key.member, key.attempt))
-        trajectory = as_trajectory(self._chat, seeded, event.completion, member=key.member)
+        trajectory = as_trajectory(self._chat, seeded, completion, member=key.member)
         pending.members[key.member] = trajectory
         return Sample(key, pending.attempt.draw, trajectory)

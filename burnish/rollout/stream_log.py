@@ -7,7 +7,7 @@ versions and a digest are noted, to say where a repetition parts. On disk an eve
 
 import hashlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 from burnish.core.errors import RunFolderError
@@ -76,7 +76,32 @@ class Interrupted(NamedTuple):
     """The process ended, and another went on: all that was under way in the engine is gone."""
 
 
-Event = Began | Sampled | Judged | Cut | Ended | Trained | Interrupted
+class Accounted(NamedTuple):
+    """What some domains have taken and shown so far (`Scheduler.settled_accounts`)."""
+
+    accounts: Mapping[str, Json]
+
+
+class Turned(NamedTuple):
+    """After its engine step `tick` a worker was given and rid of members; `last` is its step of the last that it
+    finished then, which are the samples that come next. Its weights were of this version."""
+
+    replica: int
+    tick: int
+    last: int
+    version: int
+    began: tuple[Key, ...]
+    cut: tuple[Key, ...]
+
+
+class Died(NamedTuple):
+    """A worker died, and what it was at is begun anew by its successor, whose weights are of this version."""
+
+    replica: int
+    version: int
+
+
+Event = Began | Sampled | Judged | Cut | Ended | Trained | Interrupted | Turned | Died | Accounted
 
 
 class Moment(NamedTuple):
@@ -130,6 +155,12 @@ def _to_json(event: Event) -> Json:
             return ["t", step, version, [[number, *members] for number, members in groups]]
         case Interrupted():
             return ["i"]
+        case Turned(replica, tick, last, version, began, cut):
+            return ["r", replica, tick, last, version, [[*key] for key in began], [[*key] for key in cut]]
+        case Accounted(accounts):
+            return ["a", dict(accounts)]
+        case Died(replica, version):
+            return ["d", replica, version]
 
 
 def _from_json(entry: list[Json]) -> Event:
@@ -151,6 +182,14 @@ def _from_json(entry: list[Json]) -> Event:
             return Trained(cast(int, rest[0]), cast(int, rest[1]), chosen)
         case "i":
             return Interrupted()
+        case "r":
+            replica, tick, last, version = cast(list[int], rest[:4])
+            began, cut = (tuple(_key(key) for key in cast(list[list[Json]], keys)) for keys in rest[4:6])
+            return Turned(replica, tick, last, version, began, cut)
+        case "a":
+            return Accounted(cast(dict[str, Json], rest[0]))
+        case "d":
+            return Died(cast(int, rest[0]), cast(int, rest[1]))
         case _:
             raise ValueError(f"unknown kind {kind!r}")
 

@@ -230,7 +230,8 @@ class Config(Updates):
                 "scheduler: overdue 'mask' needs the version of each token, and trajectories keep the oldest and the "
                 "newest; choose 'wait', 'restart' or 'drop'"
             )
-        return validate(SchedulerConfig, {"batch_order": "due", **self.scheduler, **own}, "scheduler of stage 'rl'")
+        defaults = {"batch_order": "due", "lookahead": self.prompts_per_step}
+        return validate(SchedulerConfig, {**defaults, **self.scheduler, **own}, "scheduler of stage 'rl'")
 
     @property
     def value_model(self) -> CriticConfig:

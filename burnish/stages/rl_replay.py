@@ -28,15 +28,19 @@ from burnish.core.run_folder import RunFolder, kept_recipe
 from burnish.core.types import Task, Trajectory, Verdict
 from burnish.data import trajectory_files
 from burnish.domains import Domain, open_domain
-from burnish.engine.local import LocalEngine, open_engine
+from burnish.engine.local import LocalEngine
+from burnish.engine.opening import opened
+from burnish.engine.replicas import ReplicaEngine
 from burnish.models.load import load
 from burnish.rollout.attempts import Means
 from burnish.rollout.collect import StepRollouts
 from burnish.rollout.mixture import Source
 from burnish.rollout.stream import Sample, Stream
 from burnish.rollout.stream_log import (
+    Accounted,
     Began,
     Cut,
+    Died,
     Ended,
     Event,
     Interrupted,
@@ -45,16 +49,20 @@ from burnish.rollout.stream_log import (
     Moment,
     Sampled,
     Trained,
+    Turned,
     from_ledger,
     sampled,
 )
 from burnish.runtime.local import Background
+from burnish.runtime.opening import open_runtime
 from burnish.stages import training
 from burnish.stages.check import StagePlugin, open_stages
+from burnish.stages.policy import opened_policy
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_plan import Plan, make_plan
+from burnish.stages.rl_replay_turns import TurnsAgain
 from burnish.stages.rl_trainer import Trainer, Versions, origin_of
-from burnish.stages.session import Session, make_policy, open_chat, set_threads
+from burnish.stages.session import Session, open_chat, set_threads
 
 _REPLACED = Verdict.infrastructure_error("another attempt took its place")
 
@@ -122,8 +130,9 @@ def _repeat(session: Session, config: Config, num_steps: int, *, is_finished: bo
     session.policy.reset_optimiser(config.optimiser_config())
     repetition = _Repetition(session, config, plan)
     repetition.go(num_steps)
+    repetition.close()
     if is_finished:
-        session.policy.weights.adopt_average()
+        session.policy.adopt_average()
     ours = weights_hash(session.policy.masters)
     name = session.stage_name if is_finished else training.step_name(session, num_steps)
     session.policy.load(session.folder.checkpoint(name))
@@ -143,8 +152,10 @@ class _Repetition:
         versions.begin(0, session.policy.version)
         self._trainer = Trainer(session, config, plan, versions)
         self._origin = origin_of(session, config, plan)
-        assert isinstance(session.means.engine, LocalEngine)
-        self._stream = Stream(session.means.engine, session.means.chat, self._origin)
+        engine = session.means.engine
+        assert isinstance(engine, LocalEngine | ReplicaEngine)
+        self._stream = Stream(engine, session.means.chat, self._origin)
+        self._turns = TurnsAgain(engine, self._stream) if isinstance(engine, ReplicaEngine) else None
         self._records = _records(session)
         self._issued = session.ledger.issued(session.position)
         self.num_samples = 0
@@ -152,15 +163,21 @@ class _Repetition:
     def go(self, num_steps: int) -> None:
         """Repeat so many steps."""
         for moment in self._moments:
-            finished = self._advance(moment)
+            finished = [] if self._turns else self._advance(moment)
             for event in moment.events:
                 if isinstance(event, Sampled):
                     self._compare(event, finished)
                     continue
-                self._apply(event)
+                self._demand(not (self._turns and finished), f"more was finished before {event} than in the run")
+                finished += self._apply(event)
                 if isinstance(event, Trained) and event.step + 1 == num_steps:
                     return
             self._demand(not finished, f"engine step {moment.tick} finished more than the run's did")
+
+    def close(self) -> None:
+        """Leave the engine as the next stage expects it."""
+        if self._turns:
+            self._turns.close()
 
     def _advance(self, moment: Moment) -> list[Sample]:
         """Step the engine to the moment; what the last step finished is compared with its events."""
@@ -192,24 +209,31 @@ class _Repetition:
         place = next((i for i, (one, other) in enumerate(pairs) if one != other), -1) - ours.prompt_length
         return f"the samples part at token {place}" if place >= 0 else "one sample is longer than the other"
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: Event) -> list[Sample]:
+        """Do it again; returns what a replica finished in doing so."""
         match event:
             case Began(key):
                 self._check_draw(key)
-                self._stream.begin(key)
+                (self._turns or self._stream).begin(key)
             case Judged(key):
                 self._stream.judge(key, self._verdict(key))
             case Cut(key):
-                self._stream.cut(key)
+                (self._turns or self._stream).cut(key)
             case Ended(number):
                 if number in self._stream.pending:
                     self._stream.end(number)
             case Trained():
                 self._train(event)
             case Interrupted():
-                self._stream.interrupt()
+                (self._turns or self._stream).interrupt()
+            case Turned() | Died():
+                assert self._turns, "the recipe has replicas"
+                return self._turns.apply(event)
+            case Accounted():
+                pass  # what the scheduler knew; nothing is decided here
             case Sampled():
                 raise AssertionError("samples are compared, not applied")
+        return []
 
     def _train(self, event: Trained) -> None:
         version = self._session.policy.version
@@ -218,6 +242,8 @@ class _Repetition:
         self._trainer.update(event.step, StepRollouts(groups, []))
         for number, _ in event.groups:
             self._stream.end(number)
+        if self._turns:
+            self._turns.learned()
 
     def _verdict(self, key: Key) -> Verdict:
         record = self._records.get((key.number, key.member))
@@ -258,12 +284,12 @@ def _session(recipe: Recipe, run: Path) -> Iterator[Session]:
         stack.callback(ledger.close)
         sources = [Source(entry=entry, domain=open_domain(entry.domain, entry.options)) for entry in recipe.tasks]
         loaded = load(recipe.model.name, dtype=recipe.model.dtype)
-        policy = make_policy(loaded, recipe.model, recipe.seed, recipe.learner)
+        runtime = recipe.runtime.model_copy(update={"kind": "local", "address": ""})  # the same bits, on this host
+        where = stack.enter_context(open_runtime(runtime))
+        policy = stack.enter_context(opened_policy(recipe, loaded, where))
         chat = open_chat(loaded)
-        engine = open_engine(
-            loaded.model, chat, max_rows=recipe.engine.max_rows, version=lambda: policy.version,
-            options=recipe.engine.options,
-        )  # fmt: skip
+        opening = opened(recipe.engine, loaded.model, chat, lambda: policy.version, where, runtime)
+        engine = stack.enter_context(opening)
         background = stack.enter_context(Background())
         yield Session(
             recipe=recipe, folder=folder, ledger=ledger, sources=sources, live_sources=sources, loaded=loaded,

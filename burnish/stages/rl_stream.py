@@ -14,8 +14,8 @@ Decisions:
   contains, from the same rollouts, and comes to the same weights. Then it goes on with the groups that were under way:
   finished members stay, the others are begun anew.
 - At the stage's end what is left is dropped and booked. Groups without signal are replaced as they end.
-
-Not covered: engines in other processes; several learner ranks.
+- An engine in this process samples from the learner's own weights, so an update is made when it may be loaded.
+  Replicas have copies: an update is made as soon as its batch is ready, while they go on, and is then sent to them.
 """
 
 import time
@@ -24,13 +24,14 @@ from itertools import count
 
 from burnish.core.errors import ConfigError, InvariantError
 from burnish.core.ledger import PENDING
-from burnish.core.types import Trajectory
+from burnish.core.types import Trajectory, Verdict
 from burnish.engine.local import LocalEngine
-from burnish.engine.types import LiveEngine
+from burnish.engine.replicas import ReplicaEngine
 from burnish.rollout.scheduler import Scheduler
 from burnish.rollout.scheduler_types import BatchPlan, Decision, Load, Prompt, Ticket
 from burnish.rollout.stream import Origin, Stream
 from burnish.rollout.stream_log import (
+    Accounted,
     Began,
     Chosen,
     Cut,
@@ -42,7 +43,6 @@ from burnish.rollout.stream_log import (
     Moment,
     Trained,
     from_ledger,
-    sampled,
     to_json,
 )
 from burnish.rollout.stream_verdicts import BackgroundVerdicts, Verdicts
@@ -61,11 +61,11 @@ def asynchronous_steps(
 ) -> Generator[dict[str, float]]:  # fmt: skip
     """Take the steps; yields of each the mean reward of each domain that was trained on, empty without signal."""
     engine = session.means.engine
-    if not isinstance(engine, LocalEngine):
+    if not isinstance(engine, LocalEngine | ReplicaEngine):
         raise ConfigError(
-            "max_staleness above 0 steps the engine between updates, in this process, and the recipe's engine is "
-            f'{session.recipe.engine.use!r} or in workers; set max_staleness to 0, or take engine.use = "local" and no '
-            "runtime.engine_replicas"
+            "max_staleness above 0 steps the engine between updates, and the recipe's engine is a server, "
+            f'{session.recipe.engine.use!r}; set max_staleness to 0, or take engine.use = "local", whose replicas '
+            "runtime.engine_replicas are"
         )
     moments = from_ledger(session.ledger.events(session.position))
     versions = Versions(moments)
@@ -91,19 +91,30 @@ class _Loop:
     """See the module's docstring. `step` is the next to be made."""
 
     def __init__(
-        self, trainer: Trainer, engine: LiveEngine, moments: Sequence[Moment], verdicts: Verdicts,
+        self, trainer: Trainer, engine: LocalEngine | ReplicaEngine, moments: Sequence[Moment], verdicts: Verdicts,
         clock: Callable[[], float],
     ) -> None:  # fmt: skip
-        session = trainer.session
+        session, self._engine = trainer.session, engine
+        self._replicas = engine if isinstance(engine, ReplicaEngine) else None
         self._session, self._trainer, self._ledger = session, trainer, session.ledger
         self._verdicts, self._clock, self.step = verdicts, clock, trainer.versions.num_begun - 1
         tick = moments[-1].tick if moments else 0
         self._stream = Stream(engine, session.means.chat, trainer.origin, tick=tick)
-        self._scheduler = Scheduler(scheduler_config(trainer.config, trainer.plan.rules), first_version=self.step)
+        self._accounts = {
+            domain: account
+            for moment in moments
+            for event in moment.events
+            if isinstance(event, Accounted)
+            for domain, account in event.accounts.items()
+        }
+        options = scheduler_config(trainer.config, trainer.plan.rules)
+        self._scheduler = Scheduler(options, first_version=self.step, accounts=self._accounts)
         issued = {number_of(group_id) for group_id in self._ledger.issued(session.position)}
         self._numbers: Iterator[int] = (number for number in count() if number not in issued)
         self._recorded: dict[tuple[int, int], Trajectory] = {}
         self._held: BatchPlan | None = None
+        self._sent: int | None = None
+        """The step from whose weights replicas are about to sample."""
         self._idle_s = 0.0
         self._num_let_go = 0
         if moments:
@@ -135,22 +146,49 @@ class _Loop:
             self._scheduler.offer([self._prompt(next(self._numbers)) for _ in range(wanted)], now_s)
             decision = self._scheduler.decide(now_s, self._load())
             self._carry_out(decision, now_s)
-            if decision.load_weights:
-                return self._train()
-            if not (self._plan(now_s) or self._judge(0.0)):
+            if (rewards := self._learn(decision, now_s)) is not None:
+                return rewards
+            if not (self._have_loaded(now_s) or self._plan(now_s) or self._judge(0.0)):
                 self._go_on(has_let_go=bool(decision.ended))
 
+    def _learn(self, decision: Decision, now_s: float) -> dict[str, float] | None:
+        """Make the update that is due, and have the engine sample from what it came to."""
+        if self._replicas is None:
+            return self._train() if decision.load_weights else None
+        if decision.load_weights:
+            self._replicas.bring()
+            self._sent = self.step
+        return self._train() if self._plan(now_s) else None
+
+    def _have_loaded(self, now_s: float) -> bool:
+        """Whether the last replica has loaded what was sent, which was not known before."""
+        if self._sent is None or self._replicas is None or self._replicas.num_behind:
+            return False
+        self._scheduler.weights_loaded(self._sent, now_s)
+        self._sent = None
+        return True
+
     def _load(self) -> Load:
-        return Load(num_slots=self._session.recipe.engine.max_rows, num_waiting=self._stream.num_waiting)
+        num_judged_at_once = self._session.recipe.runtime.verifier_workers or self._session.recipe.sandbox.num_workers
+        return Load(
+            num_slots=self._replicas.num_places if self._replicas else self._session.recipe.engine.max_rows,
+            num_waiting=self._stream.num_waiting,
+            kv_used=self._engine.kv_used,
+            num_waiting_verdicts=max(0, self._verdicts.num_asked - num_judged_at_once),
+            num_sandboxes=num_judged_at_once,
+        )
 
     def _prompt(self, number: int) -> Prompt:
         attempt = self._trainer.origin.attempt(number)
         limits = attempt.draw.task.limits
+        past = self._ledger.past_scores(self._session.position, attempt.draw.task.prompt_hash)
         return Prompt(
             group_id=attempt.group_id,
             domain=attempt.draw.source.entry.report_name,
             max_tokens=min(attempt.params.max_new_tokens, limits.max_new_tokens),
             max_verify_s=limits.verify_wall_s,
+            past_rewards=past.scores if past else (),
+            past_version=past.step if past else 0,
         )
 
     def _plan(self, now_s: float) -> bool:
@@ -163,7 +201,7 @@ class _Loop:
 
     def _go_on(self, *, has_let_go: bool) -> None:
         """Sample, or wait for a verdict where there is nothing to sample, or draw anew for what was let go."""
-        if self._stream.num_under_way:
+        if self._stream.num_under_way or (self._replicas and self._replicas.num_behind):
             self._sample()
         elif self._verdicts.num_asked:
             started = time.monotonic()
@@ -194,6 +232,8 @@ class _Loop:
                 self._ledger.forget(group_id)
             for number in sorted({event.number for event in ended} | {key.number for key in begun}):
                 self._issue(number)
+            for event in ended:
+                self._note_scores(event.number)
             self._ledger.consume(self.step, dropped=[group.group_id for group in decision.ended])
             self._append([*map(Cut, cut), *ended, *map(Began, begun)])
         for key in cut:
@@ -206,7 +246,7 @@ class _Loop:
             self._stream.begin(key)
         for key in started:
             if (recorded := self._recorded.pop((key.number, key.member), None)) is not None:
-                self._give(key, recorded, now_s)
+                self._give(key, recorded, now_s, was_kept=True)
         self._check_supply(len(ended), len(started))
 
     def _check_supply(self, num_ended: int, num_started: int) -> None:
@@ -222,11 +262,32 @@ class _Loop:
         group_id = self._trainer.origin.group_id(number)
         self._ledger.issue(self._session.position, PENDING, group_id, task.id, task.prompt_hash)
 
+    def _note_scores(self, number: int) -> None:
+        """What a group that ends has shown, for the next time that its prompt is drawn."""
+        members = self._stream.members(number).values() if number in self._stream.pending else ()
+        scores = [score for one in members if (score := self._score(number, one.verdict)) is not None]
+        if scores:
+            prompt_hash = self._stream.draw(number).task.prompt_hash
+            self._ledger.note_scores(self._session.position, prompt_hash, self.step, scores)
+
+    def _score(self, number: int, verdict: Verdict | None) -> float | None:
+        """What a member is compared by; None where it has no score."""
+        if verdict is None or verdict.kind != "scored":
+            return None
+        return self._trainer.plan.rules[self._stream.draw(number).source.entry.report_name].signal(verdict)
+
+    def _accounted(self) -> Accounted:
+        """What has changed in the accounts of domains."""
+        now = self._scheduler.settled_accounts()
+        changed = {domain: account for domain, account in now.items() if account != self._accounts.get(domain)}
+        self._accounts |= changed
+        return Accounted(changed)
+
     def _stop(self, key: Key) -> None:
         self._stream.cut(key)
         self._verdicts.drop(key)
 
-    def _give(self, key: Key, trajectory: Trajectory, now_s: float) -> None:
+    def _give(self, key: Key, trajectory: Trajectory, now_s: float, *, was_kept: bool = False) -> None:
         """Tell the scheduler of a member that is sampled, and of its verdict or that it must be asked for."""
         versions = self._trainer.versions
         is_wanted = self._scheduler.sampled(
@@ -234,6 +295,7 @@ class _Loop:
             num_tokens=trajectory.num_sampled,
             oldest_version=versions.step_of(trajectory.oldest_version),
             newest_version=versions.step_of(trajectory.newest_version),
+            was_kept=was_kept,
         )  # fmt: skip
         if is_wanted and trajectory.verdict is None:
             answer = self._session.means.chat.answer(trajectory.reply)
@@ -253,13 +315,15 @@ class _Loop:
     def _sample(self) -> None:
         """One step of the engine."""
         finished = self._stream.step()
-        self._session.means.watchdog.beat()
-        if not finished:
+        if finished or self._replicas is None:
+            self._session.means.watchdog.beat()
+        events = self._stream.log(finished)
+        if not events:
             return
         with self._ledger.together():
             for sample in finished:
                 self._ledger.replace(sample.trajectory)
-            self._append([sampled(sample.key, sample.trajectory) for sample in finished])
+            self._append(events)
         now_s = self._clock()
         for sample in finished:
             self._give(sample.key, sample.trajectory, now_s)
@@ -293,13 +357,16 @@ class _Loop:
             )
             version = self._session.policy.version
             surplus = [Ended(number, "surplus") for number in left]
-            self._append([Trained(self.step, version, chosen), *surplus])
+            for number in [*(group.number for group in chosen), *left]:
+                self._note_scores(number)
+            self._append([self._accounted(), Trained(self.step, version, chosen), *surplus])
         for event in surplus:
             self._trainer.note_end(event)
         for number in [*(group.number for group in chosen), *left]:
             self._stream.end(number)
         rewards = self._trainer.train(self.step, chosen, self._idle_s)
-        self._scheduler.weights_loaded(self.step + 1, self._clock())
+        if self._replicas is None:
+            self._scheduler.weights_loaded(self.step + 1, self._clock())
         self.step, self._held, self._idle_s = self.step + 1, None, 0.0
         return rewards
 

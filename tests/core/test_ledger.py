@@ -109,6 +109,14 @@ def test_events_are_kept_in_order_and_by_stage(ledger: Ledger) -> None:
     assert ledger.events(1) == [(0, [0]), (7, [7])]
 
 
+def test_what_a_prompt_scored_is_remembered_newest_first_and_by_stage(ledger: Ledger) -> None:
+    assert ledger.past_scores(1, "p") is None
+    for step, scores in enumerate(([0.0, 1.0], [1.0, 1.0], [0.5])):
+        ledger.note_scores(1, "p", step, scores)
+    ledger.note_scores(2, "p", 9, [0.0])
+    assert ledger.past_scores(1, "p", most_groups=2) == (2, (0.5, 1.0, 1.0))
+
+
 def test_a_stage_without_a_result_is_not_finished(ledger: Ledger) -> None:
     assert ledger.stage_result(0) is None
     ledger.finish_stage(0, "0-sft", {"checkpoint": "0-sft"})

@@ -2,9 +2,9 @@
 
 import os
 import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,16 +15,13 @@ from burnish.engine.local import open_engine
 from burnish.engine.params import SamplingParams
 from burnish.engine.replica import Replica, without_weights
 from burnish.engine.replicas import LivePublisher, ReplicaEngine, replica_config
-from burnish.engine.types import Finished, Request
+from burnish.engine.types import Event, Finished, Request
 from burnish.learner.policy import Policy
 from burnish.models.lora import add_lora, trainable
 from burnish.models.parameters import named_tensors
 from burnish.objectives import dapo
 from burnish.runtime.carriers import MemoryCarrier
 from burnish.runtime.local import Local
-from burnish.runtime.transport import Update
-from burnish.runtime.types import CPU, Needs
-from burnish.runtime.workers import Opening, WorkerLost
 from tests.fakes import random_model, tiny_chat
 from tests.learner.test_sharding import batch
 from tests.runtime.jobs import pid
@@ -89,94 +86,18 @@ def test_replicas_draw_what_the_live_model_draws_before_and_after_updates_and_a_
         assert after == drawn(here)
         assert after != before
         assert {version for finished in after for version in finished.completion.versions} == {1}
-        numbers = [engine.submit(request) for request in REQUESTS]
+        numbers = [engine.submit(replace(request, num_samples=1)) for request in REQUESTS]
         engine.cancel(numbers[1])
-        assert engine.num_waiting == 2
-        events = [*engine.step(), *engine.step(), *engine.step()]
-        wanted = [one._replace(request=numbers[one.request]) for one in after if one.request != 1]
+        events: list[Event] = []
+        while len(events) < 2:
+            events += engine.step()
+        wanted = [one._replace(request=numbers[one.request]) for one in after if one.request != 1 and not one.sample]
         assert sorted(events, key=lambda event: event[:2]) == wanted
         victim = engine._pool.each(pid)[0]
         os.kill(victim, signal.SIGKILL)
         assert drawn(engine) == after
         assert engine._pool.each(pid)[0] != victim
         assert engine.num_lost == 1
-
-
-class Moving(LivePublisher):
-    """Tells when it has published weights for the second time."""
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.num_published, self.has_moved = 0, threading.Event()
-
-    def publish(self) -> Update | None:
-        if update := super().publish():
-            self.num_published += 1
-        if self.num_published == 2:
-            self.has_moved.set()
-        return update
-
-
-class Seat:
-    """A worker in this process; the crew's first share is drawn at once, others once weights move; the second kills."""
-
-    def __init__(self, name: str, opening: Opening[Replica], has_moved: threading.Event, shares: list[object]) -> None:
-        self.name, self.is_alive, self._has_moved, self._shares = name, True, has_moved, shares
-        self._stack = ExitStack()
-        self._replica = self._stack.enter_context(opening())
-
-    def call(self, work: Any, *, timeout_s: float | None = None) -> Any:
-        if work.func is Replica.sample:
-            self._shares.append(work)
-            if len(self._shares) > 1:
-                assert self._has_moved.wait(30)
-            if len(self._shares) == 2:
-                self.is_alive = False
-                raise WorkerLost("as the test wants it")
-        return work(self._replica)
-
-    def stop(self, *, at_once: bool = False) -> None:
-        self._stack.close()
-
-
-class InThisProcess:
-    """A runtime of such workers."""
-
-    host = "127.0.0.1"
-
-    def __init__(self, has_moved: threading.Event) -> None:
-        self._has_moved, self._shares = has_moved, list[object]()
-
-    def crew(
-        self, name: str, opening: Callable[[int], Opening[Any]], num_workers: int, needs: Needs = CPU, *,
-        is_packed: bool = False,
-    ) -> Callable[[int], Any]:  # fmt: skip
-        return lambda number: Seat(name, opening(number), self._has_moved, self._shares)
-
-    def close(self) -> None: ...
-
-
-def test_what_waits_while_weights_move_is_drawn_from_those_it_was_submitted_under() -> None:
-    model, versions, carrier = adapted_model(), [0], MemoryCarrier()
-    here = open_engine(model, tiny_chat(), max_rows=2, version=lambda: versions[-1], options=OPTIONS)
-    before = {finished.request: finished.completion for finished in here.sample(REQUESTS) if not finished.sample}
-    config = replica_config(model, tiny_chat(), max_rows=2, options=OPTIONS, num_threads=torch.get_num_threads())
-    publisher = Moving(model, lambda: versions[-1], carrier)
-    engine = ReplicaEngine(InThisProcess(publisher.has_moved), carrier, publisher, config, num_replicas=1)
-    numbers = [engine.submit(request) for request in REQUESTS]  # three shares, of which one is under way
-    events = engine.step()
-    with torch.no_grad():
-        for parameter in trainable(model).values():
-            parameter += 0.3
-    versions.append(1)
-    numbers.append(engine.submit(REQUESTS[0]))
-    while len(events) < 2 * len(numbers):
-        events += engine.step()
-    engine.close()
-    got = {numbers.index(event.request): event.completion for event in events if not event.sample}
-    assert {number: got[number] for number in before} == before
-    assert got[3] == next(iter(here.sample(REQUESTS[:1]))).completion != got[0]
-    assert engine.num_lost == 1
 
 
 def test_only_adapters_go_over_after_they_have_moved() -> None:

@@ -1,5 +1,6 @@
 """The scheduler, decision by decision, without a world."""
 
+import json
 import math
 
 import pytest
@@ -330,3 +331,35 @@ def test_the_limit_follows_what_is_measured(load, num_in_flight, expected):
     rules = ConcurrencyRules(most=100)
     assert concurrency.follow(concurrency.Limit(20.0, 0.0), load, rules, num_in_flight, 5.0).value == expected
     assert concurrency.follow(concurrency.Limit(20.0, 4.0), load, rules, num_in_flight, 5.0).value == 20.0
+
+
+def test_a_budget_and_predictions_go_on_where_an_earlier_process_left_them():
+    budget = {"token_budget": 1000, "sandbox_budget_s": 99.0}
+    options = config(max_staleness=1, needs_signal=False, domains={"a": budget})
+    first = Scheduler(options)
+    tickets = begun(first, prompt("g"), prompt("h"))
+    assert [ticket.group_id for ticket in tickets] == ["g", "g", "h", "h"]
+    for ticket in tickets[:3]:
+        first.sampled(ticket, 2.0, num_tokens=10, oldest_version=0, newest_version=0)
+    for ticket in tickets[:3]:
+        first.judged(ticket, 3.0, kind="scored", score=1.0, sandbox_s=0.5)
+    assert first.next_batch(3.0) is not None
+    accounts = json.loads(json.dumps(first.settled_accounts()))
+    assert (accounts["a"]["tokens"], accounts["a"]["sandbox_s"]) == (20, 1.0)  # those of g, which trains
+
+    second = Scheduler(options, first_version=1, accounts=accounts)
+    kept, new = begun(second, prompt("h"))
+    second.sampled(kept, 0.0, num_tokens=10, oldest_version=0, newest_version=0, was_kept=True)
+    second.judged(kept, 0.0, kind="scored", score=1.0, sandbox_s=0.5)
+    now = second.settled_accounts()["a"]
+    assert now["token_s"] == accounts["a"]["token_s"]  # nobody sampled it in no time
+    status = second.domain_status()["a"]
+    assert (status.tokens, status.sandbox_s) == (first.domain_status()["a"].tokens, 1.5)
+    second.sampled(new, 1.0, num_tokens=10, oldest_version=1, newest_version=1)
+    assert second.domain_status()["a"].tokens == 40
+
+
+def test_a_prompt_that_taught_something_goes_before_one_that_did_not_and_waits_for_neither():
+    scheduler = Scheduler(config(lookahead=2))
+    scheduler.offer([prompt("solved", past_rewards=(1.0,) * 8), prompt("open", past_rewards=(0.0, 1.0) * 4)], 0.0)
+    assert {start.ticket.group_id for start in scheduler.decide(0.0).start} == {"open"}

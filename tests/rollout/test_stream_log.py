@@ -6,15 +6,18 @@ from burnish.core.errors import RunFolderError
 from burnish.core.ledger import Events
 from burnish.core.types import Trajectory
 from burnish.rollout.stream_log import (
+    Accounted,
     Began,
     Chosen,
     Cut,
+    Died,
     Ended,
     Interrupted,
     Judged,
     Key,
     Sampled,
     Trained,
+    Turned,
     digest,
     from_ledger,
     to_json,
@@ -23,7 +26,8 @@ from burnish.rollout.stream_log import (
 KEY = Key(3, 1, 2)
 ALL = (
     Began(KEY), Sampled(KEY, 4, 5, "0123456789ab"), Judged(KEY), Cut(KEY), Ended(7, "stale"),
-    Trained(6, 6, (Chosen(3, (0, 2)), Chosen(5, (1,)))), Interrupted(),
+    Trained(6, 6, (Chosen(3, (0, 2)), Chosen(5, (1,)))), Interrupted(), Turned(1, 40, 44, 6, (KEY,), ()),
+    Turned(0, 3, 3, 5, (), (KEY, Key(4, 0, 0))), Died(1, 6), Accounted({"a": {"tokens": 3}}),
 )  # fmt: skip
 ONE = Trajectory(
     group_id="0/0000003", member=1, task_id="t", prompt_hash="p", seed=1, token_ids=(5, 6), was_sampled=(False, True),

@@ -15,7 +15,7 @@ from burnish.runtime.opening import check_runtime, open_runtime
     [
         ({"address": "auto"}, "local", "kind is 'local'; say kind = \"ray\""),
         ({"kind": "ray", "engine_replicas": 1, "address": "somewhere"}, "local", "none of 'auto', 'HOST:PORT'"),
-        ({"kind": "ray"}, "local", "say 1 or more of either"),
+        ({"kind": "ray"}, "local", "raise one of them, or say kind"),
         ({"engine_replicas": 2}, "vllm", "a server that has replicas of its own"),
         ({"engine_threads": 2}, "local", "are those of a replica, and there is none"),
         ({"learner_threads": 2}, "local", "are those of a learner's rank, and there is none"),
