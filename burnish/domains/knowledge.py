@@ -5,8 +5,8 @@
 
 **Action**: one reply.
 
-**Reward**: 1 if the reply is short (at most `MOST_WORDS` words), holds the answer as a whole word, and no other answer of
-the same topic (in `FEW_WORDS` words or fewer: of any topic); else 0.
+**Reward**: 1 if the reply is short (at most `MOST_WORDS` words), holds the answer as a whole word, and no other answer
+of the same topic (in `FEW_WORDS` words or fewer: of any topic); else 0.
 
 The tables are our own; each fact is one task in one of three phrasings, by seed. It measures what is lost, not what is
 known: a model that forgets capitals has forgotten more. Not covered: facts that change, dispute, or need a sentence.

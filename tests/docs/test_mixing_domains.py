@@ -40,7 +40,8 @@ def test_the_commands_of_the_page_work_and_the_run_says_what_the_page_promises(f
     rows = [row.values for row in metrics.read(folder / "runs" / "mixing" / "metrics.jsonl") if row.stage == "1-rl"]
     assert len(rows) == 2
     names = {name for row in rows for name in row}
-    assert {"reward/careful darts/part/is_number", "reward/careful darts/solved", "normaliser/house.darts:pub/std"} <= names
+    wanted = {"reward/careful darts/part/is_number", "reward/careful darts/solved", "normaliser/house.darts:pub/std"}
+    assert wanted <= names
 
 
 def options_of(model: type[Strict]) -> set[str]:

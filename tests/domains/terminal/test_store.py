@@ -80,7 +80,7 @@ def test_a_writer_that_stops_halfway_leaves_no_store_and_nothing_in_the_way(tmp_
         killed()
     with pytest.raises(ConfigError, match=r"no terminal tasks in .*burnish tasks build"):
         open_store(tmp_path / "store")
-    with writing(tmp_path / "store") as writer:
+    with writing(tmp_path / "store"):
         pass
     assert open_store(tmp_path / "store").size("train") == 0
     with pytest.raises(ConfigError, match="exists"), writing(tmp_path / "store"):

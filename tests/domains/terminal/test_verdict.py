@@ -55,7 +55,8 @@ def test_a_fraction_is_no_reward_for_doing_nothing(outdoors):
         "echo > test_sums.py",
         "printf 'def test_double(): pass\\ndef test_half(): pass\\ndef test_double_more(): pass\\n' > test_sums.py",
         "printf 'import os\\nos._exit(0)\\n' > sums.py",
-        "printf 'def pytest_runtest_makereport(): pass\\nimport pytest\\npytest.skip(allow_module_level=True)\\n' > conftest.py",
+        "printf 'def pytest_runtest_makereport(): pass\\nimport pytest\\n"
+        "pytest.skip(allow_module_level=True)\\n' > conftest.py",
         "mkdir -p tests && rm -rf sums.py && ln -s /etc/passwd sums.py",
     ],
 )
@@ -84,7 +85,8 @@ def test_an_end_state_is_compared_with_what_was_left(outdoors):
 
 
 GIT = replace(
-    FIX, fault=None, protected=(), setup=("git init -q -b main . && git add -A", "git -c user.name=a -c user.email=a@b commit -qm start"),
+    FIX, fault=None, protected=(),
+    setup=("git init -q -b main . && git add -A", "git -c user.name=a -c user.email=a@b commit -qm start"),
     check=CommandsCheck(script='test "$(git log --format=%s | head -1)" = Done && test -x run.sh', includes_git=True),
 )  # fmt: skip
 

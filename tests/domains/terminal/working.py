@@ -12,7 +12,10 @@ from burnish.rewards.process import Fault, Place
 from burnish.sandbox import Backend
 
 CODE = "def double(n):\n    return n * 3\n\n\ndef half(n):\n    return n // 2\n"
-SHOWN = "from sums import double, half\n\n\ndef test_double():\n    assert double(2) == 4\n\n\ndef test_half():\n    assert half(4) == 2\n"
+SHOWN = (
+    "from sums import double, half\n\n\ndef test_double():\n    assert double(2) == 4\n\n\n"
+    "def test_half():\n    assert half(4) == 2\n"
+)
 HIDDEN = SHOWN + "\n\ndef test_double_more():\n    assert double(7) == 14\n"
 TESTS = TestsCheck(
     required=("test_sums.py::test_double", "test_sums.py::test_double_more"),
