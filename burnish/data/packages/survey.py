@@ -68,7 +68,7 @@ class Survey(Strict):
 class Coverage:
     """Look up the tests that run a line."""
 
-    num_tests: int
+    ids: tuple[str, ...]
     lines: Mapping[tuple[str, int], tuple[int, tuple[str, ...]]]
 
     def of(self, file: str, line: int) -> tuple[int, tuple[str, ...]]:
@@ -81,7 +81,7 @@ def coverage(survey: Survey) -> Coverage:
     found = {
         (each.file, each.line): (each.num, tuple(survey.ids[number] for number in each.tests)) for each in survey.lines
     }
-    return Coverage(num_tests=len(survey.ids), lines=found)
+    return Coverage(ids=tuple(survey.ids), lines=found)
 
 
 async def survey(tree: Tree, box: Backend, run_tests: RunTests, kept: Path) -> Survey:

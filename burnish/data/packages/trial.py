@@ -1,9 +1,10 @@
 """One candidate tried: its tests run on the changed code, and what comes of them decides whether it makes a task.
 
-Kept is what turns at least one test from pass to fail while most of the suite still passes. Not kept: what no test sees
-(equivalent, for all we know), what breaks the module (no test of those that ran passes, or more than a fifth of the
-suite fails), and what hangs. Outcomes are kept by the hash of the diff, one line each, so that a build that was killed
-tries nothing twice; a line that the kill cut short is dropped.
+Kept is what turns at least one test from pass to fail while most of the suite still passes. Not kept: what no test
+sees (equivalent, for all we know), what breaks more than a fifth of the suite, as far as the tests tell that run the
+faulty lines, and what hangs. Some tests that do not run those lines are tried too, so that every task has tests that
+must go on. Outcomes are kept by the hash of the diff, one line each, so that a build that was killed tries nothing
+twice; a line that the kill cut short is dropped.
 """
 
 import os
@@ -30,6 +31,7 @@ LARGEST_SHARE: Final = 0.2
 TRIAL_WALL_S: Final = 300.0
 """Long enough for a busy host; what loops is ended by its processor time."""
 NUM_SAID: Final = 3
+MOST_OTHERS: Final = 20
 SAID_LIMITS: Final = replace(LIMITS, wall_s=300.0, cpu_s=20.0)
 
 
@@ -69,13 +71,15 @@ async def attempt(tree: Tree, coverage: Coverage, candidate: Candidate, box: Box
     if changed is None:
         return trial
     files = {**tree.files, **{name: text.encode() for name, text in changed.items()}}
-    ids = _tests(candidate.sites)
+    running = _tests(candidate.sites)
+    ids = (*running, *_others(coverage, running, trial.key))
     passed = await run_tests(files, ids, TRIAL_WALL_S)
     if passed is None:
         return trial.model_copy(update={"status": "hangs"})
     failing = tuple(name for name in ids if not passed[name])
     passing = tuple(name for name in ids if passed[name])
-    status = _status(candidate.sites, failing, passing, coverage.num_tests)
+    num_failing = sum(not passed[name] for name in running)
+    status = _status(candidate.sites, num_failing, len(running), len(coverage.ids))
     trial = trial.model_copy(update={"status": status, "failing": failing, "passing": passing})
     if status != "kept":
         return trial.model_copy(update={"passing": ()})
@@ -136,14 +140,18 @@ def _tests(some: Sequence[Site]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for site in some for name in site.tests[:share]))
 
 
-def _status(some: Sequence[Site], failing: Sequence[str], passing: Sequence[str], num_tests: int) -> Status:
-    if not failing:
+def _others(coverage: Coverage, running: Sequence[str], key: str) -> list[str]:
+    """Some tests that do not run the faults and must go on passing."""
+    others = sorted(set(coverage.ids) - set(running))
+    return Random(derive(0, "other tests of", key)).sample(others, min(MOST_OTHERS, len(others)))
+
+
+def _status(some: Sequence[Site], num_failing: int, num_tried: int, num_tests: int) -> Status:
+    """What the tests that run the faults say of them."""
+    if not num_failing:
         return "equivalent"
     num_running = min(num_tests, sum(site.num_tests for site in some))
-    share = len(failing) / (len(failing) + len(passing)) * num_running / num_tests
-    if share > LARGEST_SHARE or (not passing and num_running > len(failing)):
-        return "broken"
-    return "kept"
+    return "broken" if num_failing / num_tried * num_running / num_tests > LARGEST_SHARE else "kept"
 
 
 def _fault(site: Site) -> PlantedFault:

@@ -26,7 +26,7 @@ def chore(
         level=level,
         instruction=instruction,
         files=files,
-        check=EndStateCheck(expected=tuple(_expected(name, text) for name, text in (expected | kept).items())),
+        check=EndStateCheck(expected=tuple(_expected(name, text) for name, text in {**expected, **kept}.items())),
         oracle=(*oracle, submit()),
         max_steps=8 if level < 3 else 12,
         source=family,

@@ -55,7 +55,7 @@ class Planted:
 
     def gives(self, number: int) -> str:
         """What the faulty function does with a call, in words."""
-        said = value_of(self.faulty, self.problem.function, self.problem.calls[number])
+        said = value_of(self.faulty, self.problem.function, _list(self.problem.calls[number]))
         return f"raises {said[1]}" if said[0] == RAISED else f"returns {said[1]!r}"
 
 

@@ -87,7 +87,7 @@ def open_store(path: Path) -> Store:
     with open(tasks, "rb") as file:
         at = 0
         for number, line in enumerate(file, 1):
-            split = next((split for split, start in STARTS.items() if line.startswith(start)), None)
+            split: Split | None = next((each for each in SPLITS if line.startswith(STARTS[each])), None)
             if split is None or not line.endswith(b"}\n"):
                 raise ConfigError(
                     f"{tasks}, line {number}: {line[:60]!r} is no task of a store; build or import it again"
