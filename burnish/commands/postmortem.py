@@ -100,6 +100,8 @@ def _extremes(members: Sequence[Trajectory]) -> list[Trajectory]:
 
 def _tell_metrics(run: Path) -> None:
     rows = metrics.read(run / "metrics.jsonl")[-NUM_ROWS:] if (run / "metrics.jsonl").exists() else []
+    for domain in sorted({domain for row in rows for domain in _alarmed(row)}):
+        typer.echo(f"\nalarm: failures of {domain!r} collect process parts, and no more of its tasks are solved")
     names = [name for name in SHOWN if any(name in row.values for row in rows)]
     if not names:
         return
@@ -108,8 +110,6 @@ def _tell_metrics(run: Path) -> None:
     for row in rows:
         cells = [f"{row.values[name]:>16.4g}" if name in row.values else f"{'':>16}" for name in names]
         typer.echo(f"{row.stage:<14}{row.step:>6}" + "".join(cells))
-    for domain in sorted({domain for row in rows for domain in _alarmed(row)}):
-        typer.echo(f"alarm: failures of {domain!r} collect process parts, and no more of its tasks are solved")
 
 
 def _alarmed(row: metrics.Row) -> list[str]:
