@@ -136,3 +136,12 @@ def test_a_farmer_who_plays_for_real_earns_less_than_a_plain_solver(outdoors):
     )
     solver = judged(outdoors, EDIT, SUBMIT)
     assert farmer.verdict.score < 0.15 < solver.verdict.score
+
+
+def test_a_protected_file_is_judged_as_it_was(outdoors):
+    check = EndStateCheck(expected=(ExpectedFile(name="test_sums.py", content=FIX.files["test_sums.py"].encode()),))
+    task = replace(FIX, check=check, fault=None)
+    changed = judged(outdoors, shell("echo '# x' >> test_sums.py"), SUBMIT, task=task, split="eval")
+    assert changed.verdict.score == 1.0
+    free = judged(outdoors, shell("echo '# x' >> test_sums.py"), SUBMIT, task=replace(task, protected=()), split="eval")
+    assert free.verdict.score == 0.0
