@@ -3,7 +3,9 @@
 import os
 import random
 import signal
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -64,14 +66,23 @@ def made_of_processes() -> Recipe:
     return made.model_copy(update={"runtime": RuntimeConfig(engine_replicas=2)})
 
 
-def kill_a_replica(after_s: float) -> threading.Timer:
+def kill_a_replica(runs: Path, num_events: int) -> threading.Thread:
+    """Kill one once so many events more are in the ledger, so that it has drawn something in this process."""
+
+    def count() -> int:
+        with sqlite3.connect(f"file:{runs / 'stream' / 'ledger.sqlite'}?mode=ro", uri=True) as db:
+            return db.execute("SELECT COUNT(*) FROM events").fetchone()[0]
+
     def kill() -> None:
+        while count() < until:
+            time.sleep(0.01)
         replicas = [pid for pid in descendants(os.getpid()) if kind_of(pid) == "engine"]
         os.kill(random.Random(4).choice(replicas), signal.SIGKILL)
 
-    timer = threading.Timer(after_s, kill)
-    timer.start()
-    return timer
+    until = count() + num_events
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    return thread
 
 
 def kinds(events: list[Event]) -> set[type]:
@@ -84,9 +95,9 @@ def test_a_run_over_replicas_that_die_and_a_driver_that_ends_is_repeated_bit_for
     with session_of(made_of_processes(), tmp_path) as session:
         train(session, ScriptedVerdicts(1, most_looks=4), num_steps=3)
     with session_of(made_of_processes(), tmp_path, resume=True) as session:
-        timer = kill_a_replica(0.3)
+        killing = kill_a_replica(tmp_path, 6)
         train(session, ScriptedVerdicts(2, most_looks=4))
-        timer.join()
+        killing.join()
     events = events_of(tmp_path)
     assert {Turned, Died, Interrupted} <= kinds(events)
     assert max(ages(events)) <= BOUND
