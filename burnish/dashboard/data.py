@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from burnish.core.interval import Interval
-from burnish.dashboard.episode_data import EpisodePair
 from burnish.dashboard.course_data import CourseView
+from burnish.dashboard.episode_data import EpisodePair
 
 Outcome = Literal["promoted", "held", "ungated"]
 Curve = Sequence[tuple[float, float]]
