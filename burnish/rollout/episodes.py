@@ -312,9 +312,15 @@ async def _all_stopped(environments: Sequence[Environment]) -> None:
             await asyncio.gather(*stopping, return_exceptions=True)
 
 
-def check_trains(domains: Sequence[Domain], limits: EpisodesConfig, *, is_asynchronous: bool) -> None:
+def check_trains(
+    domains: Sequence[Domain], limits: EpisodesConfig, *, is_asynchronous: bool, by_turn: bool = False
+) -> None:
     """`ConfigError` where stage `rl` cannot train on episodes as the recipe has them."""
     names = sorted({domain.name for domain in domains if isinstance(domain, HasEnvironment)})
+    if by_turn and not names:
+        raise ConfigError(
+            "stage 'rl': credit = 'turn' would do nothing: no domain here has tasks of several turns; leave it out"
+        )
     if names and is_asynchronous:
         raise ConfigError(
             f"stage 'rl': max_staleness above 0 knows no episodes, and {', '.join(names)} has tasks of several turns; "

@@ -74,7 +74,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     """Train by reinforcement; resumes after the last checkpoint, from the rollouts that are kept."""
     check_trains(
         [source.domain for source in session.live_sources], session.recipe.episodes,
-        is_asynchronous=config.max_staleness > 0,
+        is_asynchronous=config.max_staleness > 0, by_turn=config.credit == "turn",
     )  # fmt: skip
     plan = make_plan(session, config)
     session.policy.reset_optimiser(config.optimiser_config())

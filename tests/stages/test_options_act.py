@@ -94,6 +94,7 @@ CHANGES: dict[str, dict[str, Change]] = {
         "kl_top_k": Change(2, PULLED | {"kl_kind": "top_k"}),
         "entropy_bonus": Change(0.5),
         "entropy_floor": Change(1e3),
+        "credit": Change("turn", {"objective": "grpo", "objective_options": {}}),
     },
     "preference": SHARED
     | {
