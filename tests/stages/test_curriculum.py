@@ -1,5 +1,6 @@
 """A stage's course: kept in the ledger, folded again after a kill, and followed by draws that follow from it alone."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,35 @@ def test_an_asynchronous_run_whose_shares_change_is_resumed_and_repeated_bit_for
     assert sum(row.kind == "change" for row in rows) > 3
     (repeated,) = replay(tmp_path / "stream")
     assert repeated.is_equal
+
+
+def test_corrections_favour_tasks_of_a_source_that_fails_and_draw_more_of_them(tmp_path: Path) -> None:
+    entries = [TaskEntry(domain="documents")]
+    sources = [Source(entry=entries[0], domain=open_domain("documents", {}))]
+    shares = {}
+    for name, options in {"without": {}, "with": {"corrections": {"every": 6, "least_failures": 2}}}.items():
+        ledger = Ledger(tmp_path / f"{name}.sqlite")
+        course = Course(
+            plan_of(config(**options), entries), ledger, STAGE,
+            lambda segments: Mixture(sources, seed=1, exclude=frozenset(), segments=segments),
+        )  # fmt: skip
+        weak = course.mixture.draw(0).task.source
+        for step in range(6):
+            numbers = range(step * 12, step * 12 + 12)
+            course.observe(step, StepRollouts([_judged(course, ledger, step, number, weak) for number in numbers], []))
+        drawn = [course.mixture.draw(number).task.source for number in range(72, 132)]
+        shares[name] = drawn.count(weak) / len(drawn)
+    assert shares["with"] > shares["without"]
+
+
+def _judged(course: Course, ledger: Ledger, step: int, number: int, weak: str) -> Group:
+    """Replies that are right, but for those to tasks of one source."""
+    draw = course.mixture.draw(number)
+    group_id, score = f"{STAGE}/{number:07d}", float(draw.task.source != weak)
+    ledger.issue(STAGE, step, group_id, draw.task.id, draw.task.prompt_hash)
+    member = Trajectory(
+        group_id=group_id, member=0, task_id=draw.task.id, prompt_hash=draw.task.prompt_hash, seed=0, token_ids=(1,),
+        was_sampled=(True,), logprobs=(-1.0,), reply="", stop_reason="eos", oldest_version=0, newest_version=0,
+        verdict=Verdict.scored(score, {"right": score}),
+    )  # fmt: skip
+    return Group(group_id, "documents", (member, replace(member, member=1)))
