@@ -77,9 +77,9 @@ def report_data(session: Session) -> ReportData:
         episodes=episode_pairs(session, evaluations(session)[0], chosen) if chosen is not None else [],
         failures=failures(results_at(session, chosen)) if chosen is not None else {},
         verification=verification_of(row.values for row in rows),
+        courses=courses(session),
         timing_s=_timing(rows),
         facts=_facts(session),
-        courses=courses(session),
         recipe=json.dumps(session.recipe.model_dump(mode="json"), indent=2),
     )
 

@@ -109,7 +109,7 @@ def test_a_shell_that_is_being_replaced_is_gone_after_a_restore(do, place):
         while shell._is_open:
             await asyncio.sleep(0)
         await place.restore(snapshot)
-        with pytest.raises(SandboxError, match="closed|given up"):
+        with pytest.raises(SandboxError, match=r"closed|given up"):
             await sending
         with pytest.raises(SandboxError, match="ended"):
             await shell.send("echo")
