@@ -167,8 +167,9 @@ class Turns:
     def _come_back(self, seat: _Seat, turn: "Future[Turned]") -> None:
         with self._lock:
             seat.turn = None
-            if turn.cancelled() or (error := turn.exception()) is not None:
-                self._came.put(error if not turn.cancelled() else RuntimeError("the pool was stopped"))
+            error = RuntimeError("the pool was stopped") if turn.cancelled() else turn.exception()
+            if error is not None:
+                self._came.put(error)
                 return
             if turn.result().life == seat.life:
                 self._note(seat, turn.result())

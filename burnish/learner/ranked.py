@@ -87,10 +87,10 @@ class Rank:
 
     def forward_backward(self, batch: Batch, loss: LossFunction) -> Computed:
         """See `Policy.forward_backward`; `batch` is this rank's share."""
-        if not isinstance(loss, Noting):
-            return Computed(self.policy.forward_backward(batch, loss), None)
-        loss.clear()  # what the original has noted so far came along
-        return Computed(self.policy.forward_backward(batch, loss), loss)
+        notes = _notes_of(loss)
+        if notes is not None:
+            notes.clear()  # what the original has noted so far came along
+        return Computed(self.policy.forward_backward(batch, loss), notes)
 
     def freeze(self) -> int:
         """Keep the weights of this moment; returns the number to ask for them by."""
@@ -194,3 +194,7 @@ class RankedLearner:
         raise WorkerLost(
             f"{lost[0]}; the learner's other ranks were ended; go on from the last checkpoint by --resume"
         ) from lost[0]
+
+
+def _notes_of(loss: LossFunction) -> Noting | None:
+    return loss if isinstance(loss, Noting) else None

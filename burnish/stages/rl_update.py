@@ -102,7 +102,7 @@ def _train(session: Session, config: Config, plan: Plan, step: int, groups: Sequ
     measured = means.take() | dict(plan.mismatch.take())
     check_floor(measured.get("entropy", math.inf), config.entropy_floor)
     measured |= dict(plan.corrected.take())
-    measured |= value_metrics([part.valued for part in parts if part.valued]) | plan.rewards.metrics()
+    measured |= dict(value_metrics([part.valued for part in parts if part.valued])) | dict(plan.rewards.metrics())
     num_trained = sum(row.num_trained for part in parts for row in part.rows)
     return measured | {"learning_rate": rate, "tokens_trained": num_trained}
 
