@@ -9,8 +9,9 @@ tmpfs of `disk_mb`, at `/scratch`; `/work`, `/tmp` and `/dev/shm` are links into
 nobody has before it runs anything (or has a user namespace, if we are no root), `/proc/sys` and its like are
 covered, and our own system-call filter is on from the first instruction.
 
-Covered: all of `ISOLATED`, and snapshots. Not covered: a limit of CPU time over many processes (each has its own,
-and the wall clock holds for all); a number of files held exactly (looked at every 20 ms); other root folders.
+Covered: all of `ISOLATED`, and snapshots. Not covered: a limit of CPU time over processes that take sessions of their
+own (each has its own, and the wall clock holds for all); a number of files held exactly (looked at every 20 ms); other
+root folders.
 """
 
 import asyncio

@@ -9,7 +9,7 @@ Files do not travel by the engine's archive calls, which cannot see into a tmpfs
 (https://docs.docker.com/reference/cli/docker/container/cp/): the steward opens them inside, following no link,
 and bytes come back, capped while they are read. So no archive that a container made is ever unpacked here.
 
-Covered: all of `ISOLATED`, and snapshots. Not covered: CPU time over many processes; `preload`; `rootfs` (the image
+Covered: all of `ISOLATED`, and snapshots. Not covered: CPU time over sessions; `preload`; `rootfs` (the image
 is the root).
 """
 

@@ -1,7 +1,8 @@
 """Run one program or job as a child: feed it, read it, hold it to its deadline and its output cap.
 
-Covered: deadline, output cap, endings, the answer descriptor, limits for each process. Not covered: CPU time over
-many processes. What the child leaves running in other sessions lives until the place stops.
+Covered: deadline, output cap, endings, the answer descriptor, limits for each process, CPU time of the child's session
+(looked at every 20 ms; a process that takes a session of its own has the limit of one process). What the child leaves
+running in other sessions lives until the place stops.
 """
 
 import base64
@@ -22,6 +23,8 @@ from burnish.sandbox.backends.steward.files import Request
 from burnish.sandbox.inside import program
 
 LOOK_EVERY_S: Final = 0.005
+COUNT_EVERY_S: Final = 0.02
+TICKS_A_S: Final = os.sysconf("SC_CLK_TCK")
 DRAIN_S: Final = 0.2
 CHUNK_BYTES: Final = 1 << 16
 MAX_DESCRIPTORS: Final = 256
@@ -130,6 +133,8 @@ class _Watched:
         self._stdin = stdin
         self._rest = memoryview(base64.b64decode(request["stdin"]))
         self._cap_bytes = int(request["output_bytes"])
+        self._cpu_s = float(request["cpu_s"])
+        self._next_count = 0.0
         self._written = {name: bytearray() for name in outputs}
         self._stopped: str | None = None
         self._selector = selectors.DefaultSelector()
@@ -151,11 +156,18 @@ class _Watched:
     def _watch(self, deadline: float) -> int:
         while True:
             self._take(LOOK_EVERY_S)
-            if self._stopped is None and time.monotonic() > deadline:
+            if self._stopped is None and (time.monotonic() > deadline or self._is_over_cpu()):
                 self._stop("timed_out")
             pid, status = os.waitpid(self._child, os.WNOHANG)
             if pid:
                 return status
+
+    def _is_over_cpu(self) -> bool:
+        if (now := time.monotonic()) < self._next_count:
+            return False
+        self._next_count = now + COUNT_EVERY_S
+        stats = [stat for pid in pids() if (stat := _stat(pid)) and int(stat[3]) == self._child]
+        return sum(int(ticks) for stat in stats for ticks in stat[11:15]) / TICKS_A_S > self._cpu_s
 
     def _drain(self, deadline: float) -> None:
         """Take what still lies in the pipes of the dead child; who it left behind may write on for ever."""
@@ -211,11 +223,17 @@ def pids() -> list[int]:
 
 
 def _session(pid: int) -> int:
+    stat = _stat(pid)
+    return int(stat[3]) if stat else -1
+
+
+def _stat(pid: int) -> list[bytes]:
+    """What follows the name in `/proc/PID/stat`, the state first; nothing if the process has gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[3])
-    except (OSError, IndexError):
-        return -1
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 def _described(ended: Ended, is_out_of_memory: bool) -> tuple[str, int | None]:
