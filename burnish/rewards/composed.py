@@ -31,7 +31,7 @@ def _has_too_many_marks(text: str) -> bool:
 
 @functools.cache
 def _too_many_marks() -> re.Pattern[str]:
-    marks = [code for code in range(FIRST_MARK, END_OF_MARKS) if unicodedata.combining(chr(code))]
+    marks = [code for code in range(FIRST_MARK, END_OF_MARKS) if _has_order(chr(code))]
     ranges: list[list[int]] = []
     for code in marks:
         if ranges and ranges[-1][1] == code - 1:
@@ -40,3 +40,8 @@ def _too_many_marks() -> re.Pattern[str]:
             ranges.append([code, code])
     inside = "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
     return re.compile(f"[{inside}]{{{MOST_MARKS + 1}}}")
+
+
+def _has_order(char: str) -> bool:
+    """Whether it is put into an order with its neighbours, at least once it is written as what it is composed of."""
+    return bool(unicodedata.combining(unicodedata.normalize("NFKD", char)[0]))

@@ -39,6 +39,8 @@ OFFSET_FIRST_ARGUMENT: Final = 16
 OFFSET_SECOND_ARGUMENT: Final = 24
 
 NEW_NAMESPACE_FLAGS: Final = kernel.NEW_PLACE | kernel.CLONE_NEWUSER
+CLONE_PARENT: Final = 0x8000
+"""Makes a child of the caller's parent: of the slot, which would neither find nor reap it."""
 TIOCSTI: Final = 0x5412
 TIOCLINUX: Final = 0x541C
 LAST_KNOWN_CALL: Final = 469  # file_setattr, Linux 6.17
@@ -181,7 +183,7 @@ def _verdicts(machine: str) -> dict[int, list[Instruction]]:
     found[of(PRLIMIT)] = _only_if_first_is(0, errno.EPERM)
     found[of(CLONE)] = [
         _load(OFFSET_FIRST_ARGUMENT),
-        Instruction(JUMP_ANY_BIT, 0, 1, NEW_NAMESPACE_FLAGS),
+        Instruction(JUMP_ANY_BIT, 0, 1, NEW_NAMESPACE_FLAGS | CLONE_PARENT),
         _fail(errno.EPERM),
         _ALLOWED,
     ]

@@ -35,7 +35,7 @@ def watch(order: Order, inherited_kb: int) -> NoReturn:
 def memory_kb(path: str, proc_fd: int | None = None) -> int:
     """Private and shared memory of one process, less what is mapped from files; 0 if it has gone."""
     try:
-        with open(os.open(path, os.O_RDONLY, dir_fd=proc_fd)) as file:
+        with open(os.open(path, os.O_RDONLY, dir_fd=proc_fd), errors="replace") as file:
             return sum(int(line.split()[1]) for line in file if line.startswith(("RssAnon", "RssShmem")))
     except (FileNotFoundError, ProcessLookupError):
         return 0
