@@ -118,9 +118,9 @@ class Slot:
             pidfd = receive_fd(link)
             stack.callback(os.close, pidfd)
             limits = job.limits
-            collected = collect(pipes, link.fileno(), cancel, lambda: _kill(pidfd), limits.wall_s, limits.output_bytes)
-            if collected.stopped is not None:
-                _await_death(pidfd)
+            killing = _Killing(pidfd)
+            collected = collect(pipes, link.fileno(), cancel, killing.begin, limits.wall_s, limits.output_bytes)
+            killing.end()
             report = _receive_report(link)
         ran_out = self._ran_out_of_memory()
         if collected.stopped is None and not ran_out:
@@ -248,15 +248,22 @@ def _payload(job: Job) -> bytes:
     return b"".join(part for text in texts for part in (len(text).to_bytes(8, "big"), text))
 
 
-def _kill(pidfd: int) -> None:
-    with suppress(ProcessLookupError):
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+class _Killing:
+    """The end of a job's PID namespace; one that has ended by itself is not killed for what it had written."""
 
+    def __init__(self, pidfd: int) -> None:
+        self._pidfd = pidfd
+        self._has_begun = False
 
-def _await_death(pidfd: int) -> None:
-    """Wait for the end of what was killed, so that the slot cannot take it for alive."""
-    if not select.select([pidfd], [], [], DYING_S)[0]:
-        raise SandboxError(f"sandbox: a job that was killed was not gone within {DYING_S:.0f} s")
+    def begin(self) -> None:
+        self._has_begun = True
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Wait until what was killed is gone, so that the slot cannot take it for alive."""
+        if self._has_begun and not select.select([self._pidfd], [], [], DYING_S)[0]:
+            raise SandboxError(f"sandbox: a job that was killed was not gone within {DYING_S:.0f} s")
 
 
 def _outcome(collected: Collected, report: _Report | None, most_cpu_s: float, wall_s: float) -> Outcome:
