@@ -110,8 +110,10 @@ def _describe(recipe: Recipe, stages: list[StagePlugin]) -> None:
 
 
 def _check_data(recipe: Recipe, stages: list[StagePlugin], sources: list[Source]) -> None:
-    """What stages read from files is there and means something."""
+    """What stages read from files is there and means something; they can train on what the domains are."""
     for plugin in stages:
+        if hasattr(plugin.module, "check_domains"):
+            plugin.module.check_domains(plugin.config, [source.domain for source in sources], recipe.episodes)
         if hasattr(plugin.module, "check_data"):
             plugin.module.check_data(plugin.config, _held_out_prompts(recipe, sources))
 

@@ -15,7 +15,8 @@ from contextlib import closing
 from typing import Any
 
 from burnish.core.errors import ConfigError
-from burnish.core.recipe import TaskEntry
+from burnish.core.recipe import EpisodesConfig, TaskEntry
+from burnish.domains import Domain
 from burnish.rollout.episodes import check_trains
 from burnish.rollout.phases import graph_lines
 from burnish.rollout.scheduler import priority_function
@@ -53,6 +54,13 @@ def check_entries(config: Config, entries: Sequence[TaskEntry]) -> None:
         )
 
 
+def check_domains(config: Config, domains: Sequence[Domain], episodes: EpisodesConfig) -> None:
+    """`ConfigError` where the stage cannot train on what the opened domains are."""
+    check_trains(
+        domains, episodes, is_asynchronous=config.max_staleness > 0, by_turn=config.credit == "turn"
+    )  # fmt: skip
+
+
 def described(config: Config, entries: Sequence[TaskEntry]) -> list[str]:
     """The stage graph, where there is one, and the gates."""
     plan = plan_of(config, entries)
@@ -72,10 +80,7 @@ def check_ranks(config: Config) -> None:
 
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train by reinforcement; resumes after the last checkpoint, from the rollouts that are kept."""
-    check_trains(
-        [source.domain for source in session.live_sources], session.recipe.episodes,
-        is_asynchronous=config.max_staleness > 0, by_turn=config.credit == "turn",
-    )  # fmt: skip
+    check_domains(config, [source.domain for source in session.live_sources], session.recipe.episodes)
     plan = make_plan(session, config)
     session.policy.reset_optimiser(config.optimiser_config())
     first = training.resume(session, plan.saved)

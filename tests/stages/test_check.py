@@ -71,3 +71,8 @@ def test_a_domains_own_options_are_checked_without_running() -> None:
     tasks = [{"domain": "arithmetic", "rl": {"objective": "grop"}}]
     with pytest.raises(ConfigError, match=r"tasks\.0\.rl: .*no plugin 'grop'"):
         open_stages(recipe(tasks=tasks, stages=[RL]))
+
+
+def test_what_the_opened_domains_cannot_train_is_refused_before_the_run() -> None:
+    with pytest.raises(ConfigError, match="no domain here has tasks of several turns"):
+        check_recipe(recipe(stages=[RL | {"credit": "turn"}]))
