@@ -16,7 +16,7 @@ therefore grows with the draws and the size of a source by bytes, not by tasks.
 import random
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from burnish.core.errors import ConfigError
@@ -177,10 +177,14 @@ class Mixture:
 
 
 def held_out(sources: Sequence[Source], seed: int, num: int | None = None) -> list[Draw]:
-    """The evaluation's tasks: `num_eval` of each source (at most `num`), each prompt once."""
+    """The evaluation's tasks: `num_eval` of each source (at most `num`), each prompt once.
+
+    Entries of one domain with other options may give one id to different tasks; a later one has its entry's place too.
+    """
     draws: list[Draw] = []
     seen: set[str] = set()
-    for source in sources:
+    ids: set[str] = set()
+    for place, source in enumerate(sources):
         size = source.domain.size("eval")
         wanted = source.entry.num_eval if num is None else min(num, source.entry.num_eval)
         kept = 0
@@ -190,7 +194,9 @@ def held_out(sources: Sequence[Source], seed: int, num: int | None = None) -> li
             task = source.domain.task("eval", seed, index)
             if task.prompt_hash not in seen:
                 seen.add(task.prompt_hash)
-                draws.append(Draw(len(draws), source, task))
+                named = replace(task, id=f"{task.id} of entry {place}") if task.id in ids else task
+                ids.add(named.id)
+                draws.append(Draw(len(draws), source, named))
                 kept += 1
         if kept == 0:
             raise ConfigError(f"{source.entry.domain} has no held-out tasks")

@@ -50,6 +50,12 @@ def test_a_domain_that_is_all_held_out_is_an_error_that_says_so() -> None:
         Mixture([one], seed=1, exclude=exclude).draw(0)
 
 
+def test_tasks_of_entries_of_one_domain_have_ids_of_their_own() -> None:
+    draws = held_out([source(largest=9), source(largest=50)], 3)
+    assert len({draw.task.id for draw in draws}) == len(draws) == 20
+    assert held_out([source(largest=9)], 3) == draws[:10]
+
+
 def test_held_out_tasks_are_distinct_and_the_same_each_time() -> None:
     first, second = (held_out([source(num_eval=20)], 3) for _ in range(2))
     assert [d.task for d in first] == [d.task for d in second]
