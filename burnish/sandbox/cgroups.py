@@ -2,9 +2,9 @@
 
 A group holds one slot of a fork server: what the slot forks is born in it. So the dear part, moving a
 process into a group (tens of milliseconds with version 1), is paid once a slot and never for a job. The
-group bounds memory with swap, kernel memory, tmpfs pages and processes for the slot's whole tree, counts
-its processor time, tells the kernel's memory kills apart from others, and kills all at once where the
-kernel has `cgroup.kill`.
+group bounds memory with swap, kernel memory, tmpfs pages and processes for the slot's whole tree, gives it
+one share of the processors however many sessions it opens, counts its processor time, tells the kernel's
+memory kills apart from others, and kills all at once where the kernel has `cgroup.kill`.
 
 Groups are made below `/proc/self/cgroup`'s own, or below the folder named by BURNISH_CGROUP, which must
 then be delegated to us: with version 2 a group that holds processes gives its children no memory or pids
@@ -25,13 +25,16 @@ from pathlib import Path
 from typing import Final, Literal
 
 DELEGATED: Final = "BURNISH_CGROUP"
-WANTED: Final = frozenset({"memory", "pids", "cpuacct"})
+WANTED: Final = frozenset({"memory", "pids", "cpu", "cpuacct"})
 OUR_NAME: Final = re.compile(r"burnish-(\d+)-(\d+)-\d+")
 DYING_S: Final = 5.0
 UNLIMITED: Final = 1 << 62
 FEWEST_MOST_PIDS: Final = 1 << 15  # a kernel built small has no more, and refuses a larger limit
 KILL_SINCE: Final = (5, 14)
 LOOK_EVERY_S: Final = 0.005
+
+CPU_SHARES: Final = 335  # of 1024: what the kernel's table gives to the niceness of the fork server, 5
+CPU_WEIGHT: Final = 33  # the same of 100
 
 V1_MEMORY_LIMITS: Final = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
 
@@ -92,6 +95,9 @@ class Group:
         self._num_memory_kills = 0
         for folder in self._folders:
             folder.mkdir()
+        if "cpu" in able:
+            is_v2 = able["cpu"].is_v2
+            self._set("cpu", *(("cpu.weight", CPU_WEIGHT) if is_v2 else ("cpu.shares", CPU_SHARES)))
 
     def add(self, pid: int) -> None:
         """Move a process in, once for each tree."""

@@ -1,18 +1,20 @@
 """The box that isolates: fork servers, one for each tuple of preloaded modules, started when first wanted.
 
 A server that dies is replaced and the job that it took with it runs once more; a second death in a row
-is a `SandboxError`. Jobs run in `num_workers` threads, which only wait and read.
+is a `SandboxError`. But a job under which its slot dies twice, while the server lives, was `killed`: it brought that
+about, and would else decide itself that it is not judged. Jobs run in `num_workers` threads, which only wait and read.
 """
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from burnish.core.errors import SandboxError
 from burnish.sandbox.streams import Cancel
 from burnish.sandbox.threads import run_in_thread
 from burnish.sandbox.types import Isolation, Job, Outcome, check_file_names
-from burnish.sandbox.zygote import Zygote, ZygoteDied
+from burnish.sandbox.zygote import SlotDied, Zygote, ZygoteDied
 
 NUM_ATTEMPTS = 2
 NUM_SPARE_SLOTS = 1  # so that a next cell is made while a job runs
@@ -45,12 +47,17 @@ class NamespaceBox:
         return [zygote.pid for zygote in list(self._zygotes.values())]
 
     def _run(self, job: Job, cancel: Cancel) -> Outcome:
+        started, num_slots_died = time.monotonic(), 0
         for _ in range(NUM_ATTEMPTS):
             zygote = self._zygote(job.preload, cancel)
             try:
                 return zygote.run(job, cancel)
+            except SlotDied:
+                num_slots_died += 1
             except ZygoteDied:
                 continue
+        if num_slots_died == NUM_ATTEMPTS:
+            return _killed(time.monotonic() - started)
         if self._stopped:
             raise SandboxError("sandbox: the box was stopped while a job ran")
         raise SandboxError(f"sandbox: the fork server with preload {job.preload!r} died {NUM_ATTEMPTS} times in a row")
@@ -85,3 +92,7 @@ class NamespaceBox:
             zygote.close()
         self._zygotes.clear()
         self._retired.clear()
+
+
+def _killed(wall_s: float) -> Outcome:
+    return Outcome(ending="killed", exit_code=None, stdout=b"", stderr=b"", answer=b"", wall_s=wall_s)

@@ -6,6 +6,11 @@ names its limits, so what was made ahead serves a job of the same limits, or non
 The job travels on a link of its own as one message: small sources inline, larger ones and a stdin as sealed memfds,
 outputs over pipes. No file of the host is used. The slot reports on the same link once nothing of the job is alive;
 what it passes on is the kernel's, and is read here.
+
+Whose fault a failure is decides what is trained on, so no job may make its own look like the sandbox's. That a program
+began is known from a counter that the job's process has let go of by then. What a job could have brought about since
+(a slot that dies while the server lives, a namespace that does not die, a pipe that stays open) is held against the
+job, and ends the slot.
 """
 
 import fcntl
@@ -42,14 +47,21 @@ class ZygoteDied(Exception):
     """The fork server went away under a job; a new one may be started and the job run again."""
 
 
+class SlotDied(ZygoteDied):
+    """A slot went away under a job that had been handed over, and its server lives."""
+
+
 class _Report(NamedTuple):
-    """What the slot said at the end: what it stopped the job for, its program's wait status and processor time."""
+    """What the slot said at the end: what it stopped the job for, its program's wait status and processor time.
+
+    `ran_out` is what the program says of itself, and makes no ending better.
+    """
 
     stopped: Ending | None
+    began: bool
     status: int
     cpu_s: float
     ran_out: bool
-    began: bool
 
 
 class _Cell(NamedTuple):
@@ -106,7 +118,16 @@ class Slot:
     def run(
         self, job: Job, order: Order, cancel: Cancel, last_words: Callable[[], str], is_alive: Callable[[], bool]
     ) -> Outcome:
-        """Run one job, blocking; `ZygoteDied` if the server died and not the job."""
+        """Run one job, blocking; `ZygoteDied` if the server or the slot died, which is closed then."""
+        try:
+            return self._run(job, order, cancel, last_words, is_alive)
+        except BaseException:
+            self.close()  # in the midst of whatever it is: no other job may meet it
+            raise
+
+    def _run(
+        self, job: Job, order: Order, cancel: Cancel, last_words: Callable[[], str], is_alive: Callable[[], bool]
+    ) -> Outcome:
         started = time.monotonic()
         if self._ran_out_of_memory() or not self.fits(order):  # a kill since the last job is none of this one's
             self.prepare(order)
@@ -120,18 +141,20 @@ class Slot:
             limits = job.limits
             killing = _Killing(pidfd)
             collected = collect(pipes, link.fileno(), cancel, killing.begin, limits.wall_s, limits.output_bytes)
-            killing.end()
-            report = _receive_report(link)
+            is_gone = killing.is_over() and collected.is_gone
+            report = _receive_report(link) if is_gone else None
         ran_out = self._ran_out_of_memory()
-        if collected.stopped is None and not ran_out:
-            if report is None and not (self.is_alive() and is_alive()):
-                raise ZygoteDied
-            if report is None or not report.began:
+        if collected.stopped is None and is_gone and not ran_out:
+            if report is None:
+                raise SlotDied if is_alive() else ZygoteDied
+            if not report.began:
                 raise SandboxError(f"sandbox: the cell of a job could not be made: {last_words()}")
         outcome = _outcome(collected, report, limits.cpu_s, time.monotonic() - started)
         if ran_out and outcome.ending in ("exited", "killed"):
             outcome = replace(outcome, ending="over_memory", exit_code=None)
         cpu_after_s = self._cpu_s()
+        if not is_gone:
+            self.close()
         return outcome if cpu_after_s is None else replace(outcome, cpu_s=cpu_after_s - (cpu_before_s or 0.0))
 
     def close(self) -> None:
@@ -224,9 +247,9 @@ def _receive_report(link: socket.socket) -> _Report | None:
     with suppress(ConnectionError):
         message = link.recv(REPORT.size)
         if message:
-            reason, status, user_s, user_us, system_s, system_us, *_, ran_out, began = REPORT.unpack(message)
+            reason, began, status, user_s, user_us, system_s, system_us, *_, ran_out = REPORT.unpack(message)
             cpu_s = user_s + system_s + 1e-6 * (user_us + system_us)
-            return _Report(_STOPPED.get(reason), status, cpu_s, ran_out, began)
+            return _Report(_STOPPED.get(reason), began, status, cpu_s, ran_out)
     return None
 
 
@@ -260,10 +283,9 @@ class _Killing:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
-    def end(self) -> None:
-        """Wait until what was killed is gone, so that the slot cannot take it for alive."""
-        if self._has_begun and not select.select([self._pidfd], [], [], DYING_S)[0]:
-            raise SandboxError(f"sandbox: a job that was killed was not gone within {DYING_S:.0f} s")
+    def is_over(self) -> bool:
+        """Whether what was killed is gone, so that the slot cannot take it for alive; waits for that."""
+        return not self._has_begun or bool(select.select([self._pidfd], [], [], DYING_S)[0])
 
 
 def _outcome(collected: Collected, report: _Report | None, most_cpu_s: float, wall_s: float) -> Outcome:

@@ -18,8 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from burnish.core.errors import SandboxError
 from burnish.sandbox import bare
-from burnish.sandbox.streams import Cancel, Collected, collect
+from burnish.sandbox.streams import DYING_S, Cancel, Collected, collect
 from burnish.sandbox.threads import run_in_thread
 from burnish.sandbox.types import Isolation, Job, Outcome, check_file_names
 
@@ -76,6 +77,8 @@ def _run_in(folder: Path, job: Job, cancel: Cancel, stack: ExitStack) -> Outcome
         job.limits.wall_s,
         job.limits.output_bytes,
     )
+    if not collected.is_gone:
+        raise SandboxError(f"sandbox: a job, or what it started, was not gone within {DYING_S:.0f} s of its end")
     return _outcome(process, collected, time.monotonic() - started)
 
 

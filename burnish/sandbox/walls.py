@@ -66,7 +66,13 @@ def _groups() -> list[Layer]:
         f"run in a delegated group (systemd-run --user --scope -p Delegate=yes), make one below it, and name it in "
         f"{cgroups.DELEGATED}; or run as root where version 1 is mounted"
     )
-    names = {"memory": "memory limit", "pids": "process limit", "cpuacct": "processor time", "kill": "kill all at once"}
+    names = {
+        "memory": "memory limit",
+        "pids": "process limit",
+        "cpu": "processor share",
+        "cpuacct": "processor time",
+        "kill": "kill all at once",
+    }
     return [
         Layer(
             name=f"cgroup {label}",

@@ -22,11 +22,11 @@ from burnish.core.errors import SandboxError
 from burnish.sandbox import bare, cgroups, host
 from burnish.sandbox.inside.entry import Order
 from burnish.sandbox.inside.serve import OPEN_SLOT, READY
-from burnish.sandbox.slot import Slot, ZygoteDied, has_hung_up, order_of, receive_fd
+from burnish.sandbox.slot import Slot, SlotDied, ZygoteDied, has_hung_up, order_of, receive_fd
 from burnish.sandbox.streams import Cancel
 from burnish.sandbox.types import Job, Outcome
 
-__all__ = ["Zygote", "ZygoteDied"]
+__all__ = ["SlotDied", "Zygote", "ZygoteDied"]
 
 START_S: Final = 120.0
 HANG_UP_S: Final = 1.0
@@ -84,8 +84,8 @@ class Zygote:
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """Whether it can still take jobs."""
-        return not has_hung_up(self._control)
+        """Whether it can take jobs, for which who opens its slots must live: no slot would be replaced."""
+        return not has_hung_up(self._control) and (self._opener is None or self._opener.is_alive())
 
     def run(self, job: Job, cancel: Cancel) -> Outcome:
         """Run one job, blocking; `ZygoteDied` if the server died and not the job."""
@@ -140,7 +140,7 @@ class Zygote:
             return slot
 
     def _give_back(self, slot: Slot, next_order: Order) -> None:
-        """Order cells ahead for jobs like the last one."""
+        """Order cells ahead for jobs like the last one; a slot that was closed, or has died, is replaced."""
         with self._changed:
             self._last_order = next_order
             if not slot.is_alive():

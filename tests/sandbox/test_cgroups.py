@@ -34,8 +34,8 @@ def a_host(folder: Path, mounts: str, own: str) -> Path:
     ("mounts", "own", "kind", "abilities"),
     [
         (V1, "2:memory:/a/b\n3:pids:/a/b\n", "v1", {"memory", "pids"}),
-        (V2, "0::/a/b\n", "v2", {"memory", "pids", "cpuacct", "kill"}),
-        (V1 + V2, "2:memory:/a/b\n3:pids:/a/b\n0::/a/b\n", "hybrid", {"memory", "pids", "cpuacct", "kill"}),
+        (V2, "0::/a/b\n", "v2", {"memory", "pids", "cpu", "cpuacct", "kill"}),
+        (V1 + V2, "2:memory:/a/b\n3:pids:/a/b\n0::/a/b\n", "hybrid", {"memory", "pids", "cpu", "cpuacct", "kill"}),
         ("", "", "none", set()),
     ],
 )
@@ -59,7 +59,7 @@ def test_limits_of_version_2_include_swap_and_are_written_only_where_a_file_is(t
 def test_a_delegated_folder_takes_the_place_of_our_own(tmp_path, monkeypatch):
     monkeypatch.setenv(cgroups.DELEGATED, str(tmp_path / "unified/a/b"))
     (tree,) = cgroups.trees(a_host(tmp_path, V2, "0::/elsewhere\n"))
-    assert tree.folder == tmp_path / "unified/a/b" and tree.controllers == {"memory", "pids"}
+    assert tree.folder == tmp_path / "unified/a/b" and tree.controllers == {"cpu", "memory", "pids"}
 
 
 @pytest.fixture
@@ -106,6 +106,18 @@ def test_a_job_that_outgrows_its_group_is_over_memory(run):
         "import os, time\nfor _ in range(2): os.fork()\nx = bytearray(os.urandom(1 << 10)) * (100 << 10)\ntime.sleep(9)"
     )
     assert run(source, wall_s=15.0, memory_mb=100).ending == "over_memory"
+
+
+def test_a_job_has_one_share_of_the_processors_whatever_sessions_it_opens(run):
+    tree = cgroups.usable(cgroups.trees()).get("cpu")
+    if tree is None:
+        pytest.skip("no control group with a share of the processors can be made here")
+    assert run("import os; os.fork() or os.setsid()").ending == "exited"
+    name = "cpu.weight" if tree.is_v2 else "cpu.shares"
+    ours = list(tree.folder.glob(f"burnish-{os.getpid()}-*"))
+    shares = {int((folder / name).read_text()) for folder in ours}
+    assert shares == {cgroups.CPU_WEIGHT if tree.is_v2 else cgroups.CPU_SHARES}
+    assert any((folder / "cgroup.procs").read_text() for folder in ours)
 
 
 def test_the_processor_time_of_a_job_is_told(run):

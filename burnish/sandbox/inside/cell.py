@@ -38,8 +38,10 @@ LOOK_EVERY_MS: Final = 20
 WRITABLE: Final = {"work": "/work", "tmp": "/tmp", "shm": "/dev/shm"}
 HANDLE: Final = b"P"
 ORDER: Final = struct.Struct("<qdqqqq")
-REPORT: Final = struct.Struct(f"<Bi4x{kernel.NUM_USAGES}q??")
-"""Why the slot stopped the job, one of `watching`'s or 0; wait status and usage of its program; the two marks."""
+REPORT: Final = struct.Struct(f"<B?i4x{kernel.NUM_USAGES}q?")
+"""Why the slot stopped the job, one of `watching`'s or 0; whether its program began; that one's wait status and usage;
+whether it said that it had run out of memory."""
+DYING_S: Final = 10.0
 NO_SOCKET: Final = b"sockets: used 0\n"
 CPU_OF_PROCESS: Final = 2  # in the number of a clock, below the process's
 LINKS_OF_ONE_THREAD: Final = 3
@@ -81,7 +83,8 @@ class Cell:
         self._limited: Order | None = None
         self._rules_fd = -1
         self._page = bytearray(mmap.PAGESIZE)
-        self._marks = mmap.mmap(-1, mmap.PAGESIZE)
+        self._began_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._confessions = mmap.mmap(-1, mmap.PAGESIZE)
         self._ended = kernel.Ended()
         self._first_look = kernel.Timer(LOOK_EVERY_MS)
         self._poll = select.poll()
@@ -92,7 +95,8 @@ class Cell:
         self._ready = entry.Ready(
             limits=(),
             most_memory=min(self._most[resource.RLIMIT_AS], self._most[resource.RLIMIT_DATA]),
-            marks=self._marks,
+            began_fd=self._began_fd,
+            confessions=self._confessions,
             start_watch=self._first_look.start,
             restrict_files=None,
             install_filter=seccomp.ready_to_install(walls.seccomp_filter),
@@ -111,8 +115,8 @@ class Cell:
         stopped = self._watch(child, order)
         if stopped or not self._is_left_empty():
             self._end_pids()
-        with suppress(OSError), memoryview(self._marks) as marks:
-            link.sendmsg([bytes([stopped]), self._ended, marks[: entry.NUM_MARKS]])
+        with suppress(OSError), memoryview(self._confessions) as confessions:
+            link.sendmsg([bytes([stopped, self._has_begun()]), self._ended, confessions[: entry.OVER_MEMORY + 1]])
         link.close()
         self._clear()
 
@@ -145,7 +149,7 @@ class Cell:
 
     def _clear(self) -> None:
         self._ended.wipe()
-        self._marks[:] = bytes(mmap.PAGESIZE)
+        self._confessions[:] = bytes(mmap.PAGESIZE)
         _close(self._rules_fd)
         self._rules_fd = -1
         for place in (*WRITABLE.values(), "/scratch"):
@@ -204,10 +208,17 @@ class Cell:
         assert self._first is not None
         ended, self._first = self._first, None
         os.kill(ended.pid, signal.SIGKILL)
-        os.waitpid(ended.pid, 0)
+        _reap_until_gone(ended.pidfd)
         kernel.unmount("/proc")
         for fd in (ended.pidfd, ended.pids_fd, ended.children_fd):
             _close(fd)
+
+    def _has_begun(self) -> bool:
+        """Whether the last program began; asked once of each."""
+        try:
+            return os.eventfd_read(self._began_fd) == entry.BEGAN
+        except BlockingIOError:
+            return False
 
     def _is_left_empty(self) -> bool:
         """Whether nothing runs or is bound that the job had started; a network that is not empty is replaced."""
@@ -298,6 +309,18 @@ class Cell:
             return os.open(path, flags | os.O_CLOEXEC, dir_fd=self._walls.proc_fd)
         except OSError:
             return -1
+
+
+def _reap_until_gone(pidfd: int) -> None:
+    """Reap whoever ends until that one has: a child in its namespace of which nobody knew would hold it for ever."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    deadline = time.monotonic() + DYING_S
+    while not poll.poll(LOOK_EVERY_MS):
+        kernel.reap()
+        if time.monotonic() > deadline:
+            raise OSError(f"a PID namespace was not gone within {DYING_S:.0f} s of its end")
+    kernel.reap()
 
 
 def _close(fd: int) -> None:

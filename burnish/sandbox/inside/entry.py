@@ -29,9 +29,9 @@ ROOM_FOR_DESCRIPTORS: Final = socket.CMSG_SPACE(NUM_JOB_DESCRIPTORS * array.arra
 CHUNK_BYTES: Final = 1 << 20
 SIZE: Final = struct.Struct(">Q")
 KILL_FIRST: Final = b"500"  # of the kernel's memory killer: the job before the server that it was forked from
-MARK_OVER_MEMORY: Final = 0
-MARK_BEGAN: Final = 1
-NUM_MARKS: Final = 2
+BEGAN: Final = 1
+OVER_MEMORY: Final = 0  # its place in the page
+FILES_FAILED: Final = 1  # exit code
 HELD_UNTIL: Final = 64  # above all descriptors that a job keeps
 
 
@@ -50,11 +50,17 @@ Limits = tuple[tuple[int, tuple[int, int]], ...]
 
 
 class Ready(NamedTuple):
-    """What the slot has made ready for its children: `marks` is shared memory, `last_pid_fd` may be -1."""
+    """What the slot has made ready for its children.
+
+    `began_fd` counts those that began: it is closed before a line of the job runs, so that no job can unsay it. The
+    page `confessions` stays shared with the job, which can write there nothing that is to its gain. `last_pid_fd` may
+    be -1.
+    """
 
     limits: Limits
     most_memory: int
-    marks: mmap.mmap
+    began_fd: int
+    confessions: mmap.mmap
     start_watch: kernel.Ready
     restrict_files: kernel.Ready | None
     install_filter: kernel.Ready
@@ -75,15 +81,16 @@ def enter(order: Order, link: socket.socket, ready: Ready) -> NoReturn:
         os._exit(0)  # the outside did not need this one
     ready.start_watch()
     fds = array.array("i", ancillary[0][2])
-    source = _unpack(message[2:] if message[0] else _read(fds[3]))
+    packed = message[2:] if message[0] else _read(fds[3])
+    os.eventfd_write(ready.began_fd, BEGAN)  # what fails from here on is the job's own
     _take_streams(fds, has_stdin=bool(message[1]))
+    source = _unpack(packed)
     ready.be_dumpable()
     grown = min((order.memory_mb << 20) + _address_space(), ready.most_memory)
     resource.setrlimit(resource.RLIMIT_AS, (grown, grown))
     resource.setrlimit(resource.RLIMIT_DATA, (grown, grown))
-    marks = ready.marks
-    marks[MARK_BEGAN] = 1
-    program.run_prepared(source, lambda: marks.__setitem__(MARK_OVER_MEMORY, 1))
+    confessions = ready.confessions
+    program.run_prepared(source, lambda: confessions.__setitem__(OVER_MEMORY, 1))
 
 
 def _give_up_rights(order: Order, ready: Ready) -> None:
@@ -118,7 +125,11 @@ def _unpack(packed: bytes) -> str:
     (size,) = SIZE.unpack_from(packed, 0)
     end = SIZE.size + size
     if end < len(packed):
-        _write_files(packed, end)
+        try:
+            _write_files(packed, end)
+        except OSError as error:  # more than its disk holds, or names that cannot all be
+            os.write(2, f"the files of the job: {error}\n".encode(errors="replace"))
+            os._exit(FILES_FAILED)
     return packed[SIZE.size : end].decode("utf-8", "surrogatepass")
 
 

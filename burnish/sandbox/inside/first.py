@@ -30,12 +30,4 @@ def live(begin_fd: int, told_fd: int, seccomp_filter: seccomp.Program) -> NoRetu
     os.close(0)
     while True:
         signal.sigwait(ORPHANED)
-        _reap()
-
-
-def _reap() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
+        kernel.reap()

@@ -130,6 +130,12 @@ class Ended(ctypes.Structure):
         ctypes.memset(ctypes.byref(self), 0, ctypes.sizeof(self))
 
 
+def reap() -> None:
+    """Reap every child that has ended, and learn nothing of how."""
+    while _libc.waitpid(-1, None, os.WNOHANG) > 0:
+        pass
+
+
 def unshare(flags: int) -> None:
     """Leave the named namespaces for new ones."""
     _checked(int(_libc.unshare(ctypes.c_int(flags))), f"unshare({flags:#x})")
