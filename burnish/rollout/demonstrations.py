@@ -24,10 +24,15 @@ from burnish.rollout.mixture import Draw
 def demonstrated(means: Means, draws: Sequence[Draw]) -> Iterator[Trajectory]:
     """Play each task as its oracle does; the episodes that solved theirs, as they end."""
     params = SamplingParams(max_new_tokens=NO_LIMIT)
-    attempts = [Attempt(draw.task.id, draw, draw.number, 1, params) for draw in draws]
+    attempts = [Attempt(group_of(draw), draw, draw.number, 1, params) for draw in draws]
     for done in make_episodes(means, attempts, lambda group, member: False, sampling=OracleTurns(means.chat)):
         if is_solved(done.trajectory):
             yield done.trajectory
+
+
+def group_of(draw: Draw) -> str:
+    """What a demonstration is kept under: the draw, since entries with other options may give one id to two tasks."""
+    return f"{draw.number:07d}"
 
 
 def is_solved(episode: Trajectory) -> bool:

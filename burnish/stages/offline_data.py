@@ -23,7 +23,7 @@ from burnish.core.types import Trajectory
 from burnish.data import trajectory_files
 from burnish.rollout.groups import Group
 
-_OF_A_STAGE = re.compile(r"(\d+)-(?:rl|distill)-step-\d+")
+_OF_A_STAGE = re.compile(r"(\d+)-(?:rl|distill|rejection)-(?:step|tries)-\d+")
 
 
 class Counts(NamedTuple):

@@ -14,7 +14,7 @@ from burnish.domains import Domain, HasEnvironment
 from burnish.learner.packing import Row
 from burnish.learner.policy import Batch
 from burnish.objectives import sft
-from burnish.rollout.demonstrations import demonstrated
+from burnish.rollout.demonstrations import demonstrated, group_of
 from burnish.rollout.mixture import Draw, Mixture
 from burnish.stages import training
 from burnish.stages.order import epochs
@@ -27,16 +27,21 @@ TRAINS = True
 _NUM_LOOKED_AT = 64
 
 
-class Config(Updates):
-    """Options of the stage."""
+class Lessons(Updates):
+    """How demonstrations are learned, whoever made them."""
 
-    num_examples: int = Field(ge=1)
-    """Distinct demonstrations, over all sources by their weights."""
     num_epochs: int = Field(1, ge=1)
     batch_size: int = Field(16, ge=1)
     """Demonstrations an update."""
     checkpoint_every: int = Field(20, ge=1)
     """Updates between checkpoints."""
+
+
+class Config(Lessons):
+    """Options of the stage."""
+
+    num_examples: int = Field(ge=1)
+    """Distinct demonstrations, over all sources by their weights."""
 
 
 def check_ranks(config: Config) -> None:
@@ -46,12 +51,16 @@ def check_ranks(config: Config) -> None:
 
 def run(session: Session, config: Config) -> dict[str, Any]:
     """Train on the demonstrations; resumes after the last checkpoint."""
-    rows = demonstrations(session, config.num_examples)
+    return learn(session, config, demonstrations(session, config.num_examples))
+
+
+def learn(session: Session, config: Lessons, rows: Sequence[Row]) -> dict[str, Any]:
+    """Train on these rows; resumes after the last checkpoint."""
     batches = epochs(range(len(rows)), config.num_epochs, config.batch_size, session.train_seed)
     session.policy.reset_optimiser(config.optimiser_config())
     first = training.resume(session)
     with progress_bar(session.console) as progress:
-        bar = progress.add_task("sft", total=len(batches), completed=first, note="")
+        bar = progress.add_task("learn", total=len(batches), completed=first, note="")
         for step in range(first, len(batches)):
             loss = _update(session, config, [rows[index] for index in batches[step]], step, len(batches))
             progress.update(bar, advance=1, note=f"loss {loss:.3f}")
@@ -60,7 +69,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     return training.finish(session)
 
 
-def _update(session: Session, config: Config, rows: Sequence[Row], step: int, num_steps: int) -> float:
+def _update(session: Session, config: Lessons, rows: Sequence[Row], step: int, num_steps: int) -> float:
     started = time.monotonic()
     metrics = session.policy.forward_backward(
         Batch(rows=rows, aggregate=sft.AGGREGATION, max_length=1), partial(sft.loss, config=sft.Config())
@@ -107,7 +116,7 @@ def shown(session: Session, mixture: Mixture, numbers: Iterable[int]) -> list[Ro
     episodes = _episodes(session, [draw for draw in draws if isinstance(draw.source.domain, HasEnvironment)])
     rows: list[Row] = []
     for draw in draws:
-        if (episode := episodes.get(draw.task.id)) is not None:
+        if (episode := episodes.get(group_of(draw))) is not None:
             rows.append(Row(token_ids=episode.token_ids, was_sampled=episode.was_sampled))
         elif draw.task.gold is not None:
             shown_ids = session.means.chat.demonstration(draw.task.messages, draw.task.gold)
@@ -116,17 +125,17 @@ def shown(session: Session, mixture: Mixture, numbers: Iterable[int]) -> list[Ro
 
 
 def _episodes(session: Session, draws: Sequence[Draw]) -> Mapping[str, Trajectory]:
-    """The oracles' episodes, by task; played once, and kept for a run that goes on."""
+    """The oracles' episodes, by draw; played once, and kept for a run that goes on."""
     if not draws:
         return {}
     path = session.folder.path / f"{session.stage_name}.demonstrations.parquet"
-    kept = {one.task_id: one for one in trajectory_files.read(path)} if path.exists() else {}
-    missing = [draw for draw in draws if draw.task.id not in kept]
+    kept = {one.group_id: one for one in trajectory_files.read(path)} if path.exists() else {}
+    missing = [draw for draw in draws if group_of(draw) not in kept]
     if missing:
         with progress_bar(session.console) as progress:
             bar = progress.add_task("oracles", total=len(missing), note="")
             for episode in demonstrated(session.means, missing):
-                kept[episode.task_id] = episode
+                kept[episode.group_id] = episode
                 progress.advance(bar)
         if not kept:
             raise ConfigError(f"{session.stage_name}: no oracle solved its task; see `burnish tasks check`")

@@ -60,6 +60,11 @@ CASES = {
         stage="1-rl",
         writes=_writes("1-rl"),
     ),
+    "rejection": Case(
+        stages=f'{SFT}, {{ use = "rejection", num_tasks = 40, batch_size = 4, checkpoint_every = 4 }}',
+        stage="1-rejection",
+        writes=_writes("1-rejection"),
+    ),
     "distill": Case(
         stages=f'{SFT}, {{ use = "distill", teacher = "tiny", {LIVE} }}', stage="1-distill", writes=_writes("1-distill")
     ),

@@ -31,6 +31,7 @@ STORED, OTHER_STORED = "FOLDER/stored.parquet", "FOLDER/other.parquet"
 
 SEEN_ELSEWHERE = {
     "checkpoint_every", "endpoint", "max_staleness", "in_flight", "scheduler", "mixture", "corrections", "guard",
+    "histories", "aim", "replay",
 }  # fmt: skip
 """Options that leave no trace in an unbroken run of a moment; other tests of this folder see what they do."""
 
@@ -64,7 +65,10 @@ BASES: dict[str, dict[str, Any]] = {
         "teacher": "TEACHER", "num_steps": 2, "prompts_per_step": 2, "group_size": 2, "max_new_tokens": 5,
         "learning_rate": 1e-2, "num_warmup": 0,
     },
+    "rejection": {"num_tasks": 3, "num_samples": 3, "batch_size": 2, "learning_rate": 1e-2, "num_warmup": 0},
 }  # fmt: skip
+DOMAINS = {"rejection": {"domain": "tests.stages.hashed_domain:right", "when_check_fails": "train_anyway"}}
+"""Of stages that need right replies of a random model."""
 TWICE = {"objective": "reinforce_pp", "objective_options": {}, "updates_per_step": 2, "entropy_bonus": 0.5}
 PULLED = {"kl_coefficient": 0.5}
 CHANGES: dict[str, dict[str, Change]] = {
@@ -94,6 +98,7 @@ CHANGES: dict[str, dict[str, Change]] = {
         "kl_top_k": Change(2, PULLED | {"kl_kind": "top_k"}),
         "entropy_bonus": Change(0.5),
         "entropy_floor": Change(1e3),
+        "max_interactions": Change(6),
         "credit": Change("turn", {"objective": "grpo", "objective_options": {}}),
     },
     "preference": SHARED
@@ -150,6 +155,15 @@ CHANGES: dict[str, dict[str, Change]] = {
         "max_new_tokens": Change(3),
         "mismatch_limit": Change(1e-12),
     },
+    "rejection": SHARED
+    | {
+        "num_tasks": Change(4),
+        "num_samples": Change(2),
+        "keep_per_task": Change(1),
+        "temperature": Change(0.5),
+        "num_epochs": Change(2),
+        "batch_size": Change(1),
+    },
 }
 
 
@@ -180,9 +194,11 @@ def left_by(stage: str, options: str) -> Any:
     with TemporaryDirectory() as name:
         folder = Path(name)
         given = json.loads(_placed(options, folder))
-        tasks = [{"domain": "arithmetic", "num_eval": 2, "options": {"largest": 5}}]
+        domain = DOMAINS.get(stage, {"domain": "arithmetic", "options": {"largest": 5}})
         plain = {"name": "o", "threads": 1, "model": {"name": "tiny"}, "engine": {"options": {"path": "torch"}}}
-        recipe = Recipe.model_validate(plain | {"tasks": tasks, "stages": [{"use": stage, **given}]})
+        recipe = Recipe.model_validate(
+            plain | {"tasks": [domain | {"num_eval": 2}], "stages": [{"use": stage, **given}]}
+        )
         try:
             run_recipe(recipe, folder / "runs", resume=False)
         except BurnishError as error:

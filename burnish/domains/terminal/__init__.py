@@ -117,7 +117,8 @@ class Terminal:
         return self.store.task(split, _order(size, derive(seed, self.name, split))[index])
 
     def _from_families(self, split: Split, seed: int, index: int) -> TerminalTask:
-        rng = Random(derive(seed, self.name, split, index))
+        choice = (self.options.held_out, *self.options.families, *map(str, self.options.levels))
+        rng = Random(derive(seed, self.name, split, index, *choice))  # entries that differ in these draw other tasks
         family, level = rng.choice(self.rungs(split))
         return families.draw(families.family(family), rng, level, split)
 
