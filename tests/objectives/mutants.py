@@ -1,9 +1,9 @@
 """Mutated objectives, and a program that shows which of them the kernel's checks notice.
 
-The mutations are `mutations.txt`. Run as a program it imports burnish.objectives once for each n-th mutant (n is its
-argument), in this process, with one snippet of one file replaced, and runs the checks against it: it prints one
-line of JSON a mutant, `null` or the name of the first check that failed. A mutant that cannot be imported is an
-error of the list, not a kill.
+The mutations are `mutations.txt`: of objectives, and of what puts them before a model (`learner/`, the fused head).
+Run as a program it imports the package once for each n-th mutant (n is its argument), in this process, with one
+snippet of one file replaced, and runs the checks against it: it prints one line of JSON a mutant, `null` or the name
+of the first check that failed. A mutant that cannot be imported is an error of the list, not a kill.
 """
 
 import importlib
@@ -18,8 +18,12 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "burnish.objectives"
+ELSEWHERE = ("learner/", "models/")
+FORGOTTEN = (PACKAGE, "burnish.learner", "burnish.models.fused_head", "tests.objectives.kernel")
+KERNELS = ("policy", "parts", "preference", "distribution", "update")
 PARTS = {"aggregation", "correction", "kl", "gae", "overlong", "gkd"}
 PREFERENCES = {"pairs", "bradley_terry"}
+DISTRIBUTIONS = {"entropy", "models/fused_head"}
 
 
 class Mutant(NamedTuple):
@@ -43,8 +47,14 @@ def _read(text: str) -> Iterator[Mutant]:
 MUTANTS = list(_read((Path(__file__).parent / "mutations.txt").read_text(encoding="utf-8")))
 
 
+def module_of(file: str) -> str:
+    """The module that a heading of the list names."""
+    package = "burnish" if file.startswith(ELSEWHERE) else PACKAGE
+    return f"{package}.{file.replace('/', '.')}"
+
+
 def source_of(file: str) -> Path:
-    return ROOT / "burnish" / "objectives" / f"{file}.py"
+    return ROOT / f"{module_of(file).replace('.', '/')}.py"
 
 
 def mutated(mutant: Mutant) -> str:
@@ -69,7 +79,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Serves one module from a string; all others are found as ever."""
 
     def __init__(self, mutant: Mutant) -> None:
-        self._name = f"{PACKAGE}.{mutant.file.replace('/', '.')}"
+        self._name = module_of(mutant.file)
         self._loader = _Loader(source_of(mutant.file), mutated(mutant))
 
     def find_spec(self, fullname, path, target=None):
@@ -78,7 +88,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 @contextmanager
 def instead(mutant: Mutant) -> Iterator[None]:
-    """Import burnish.objectives and the kernel afresh within the block, with the mutant in place."""
+    """Import objectives, learner, head and kernel afresh within the block, with the mutant in place."""
     finder = _Finder(mutant)
     _forget()
     sys.meta_path.insert(0, finder)
@@ -90,7 +100,7 @@ def instead(mutant: Mutant) -> Iterator[None]:
 
 
 def _forget() -> None:
-    for name in [name for name in sys.modules if name.startswith((PACKAGE, "tests.objectives.kernel"))]:
+    for name in [name for name in sys.modules if name.startswith(FORGOTTEN)]:
         del sys.modules[name]
 
 
@@ -106,16 +116,24 @@ def killer_of(mutant: Mutant) -> str | None:
 
 def _kernels(file: str) -> list[str]:
     """All kernels, the one that is about the file first."""
-    is_preference = file in PREFERENCES or file.startswith("preferences/")
-    first = "parts" if file in PARTS else "preference" if is_preference else "policy"
-    names = sorted(("policy", "parts", "preference"), key=lambda name: name != first)
+    names = sorted(KERNELS, key=lambda name: name != _kernel(file))
     return [f"tests.objectives.kernel.{name}" for name in names]
+
+
+def _kernel(file: str) -> str:
+    if file in DISTRIBUTIONS:
+        return "distribution"
+    if file in PREFERENCES or file.startswith("preferences/"):
+        return "preference"
+    if file.startswith(ELSEWHERE):
+        return "update"
+    return "parts" if file in PARTS else "policy"
 
 
 def _holds(check) -> bool:
     try:
         check()
-    except (AssertionError, RuntimeError, ValueError, IndexError):  # what a wrong objective does to a check
+    except (AssertionError, RuntimeError, ValueError, LookupError):  # what a wrong objective does to a check
         return False
     return True
 

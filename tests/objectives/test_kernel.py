@@ -2,10 +2,13 @@
 
 import pytest
 
-from tests.objectives.kernel import parts, policy, preference
+from tests.objectives.kernel import distribution, parts, policy, preference, update
 
 CHECKS = [
-    (module, name) for module in (policy, parts, preference) for name in vars(module) if name.startswith("check_")
+    (module, name)
+    for module in (policy, parts, preference, distribution, update)
+    for name in vars(module)
+    if name.startswith("check_")
 ]
 
 

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from burnish.objectives import aggregation, correction, gae, gkd, kl, overlong
+from burnish.objectives import Streams, aggregation, correction, gae, gkd, kl, overlong
 from tests.objectives.kernel.batch import GOLDEN, batch_of, close, double, flat
 
 CORRECTION = GOLDEN["rollout_correction"]
@@ -61,6 +61,37 @@ def check_icepop_drops_tokens_on_both_sides_of_its_band():
     assert close(correction.icepop(apart, low=0.2, high=7.0), [0.3, 6.0])
 
 
+def apart(old: list[float], rollout: list[float], *, leaks: bool = False) -> Streams:
+    """One sequence of tokens whose two probabilities are these."""
+    old_T, rollout_T = (double(values).log().requires_grad_(leaks) for values in (old, rollout))
+    return Streams(
+        new_logprobs_T=old_T, weights_T=torch.ones_like(old_T), sequence_T=torch.zeros(len(old), dtype=torch.int64),
+        old_logprobs_T=old_T, rollout_logprobs_T=rollout_T,
+    )  # fmt: skip
+
+
+def check_corrections_have_their_published_bounds():
+    ratios = [0.49, 0.51, 1.9, 2.1, 4.9, 5.1]
+    streams = apart(ratios, [1.0] * 6)
+    assert close(correction.tis(streams), [0.49, 0.51, 1.9, 2.0, 2.0, 2.0])
+    assert close(correction.icepop(streams), [0.0, 0.51, 1.9, 2.1, 4.9, 0.0])
+    for ratio, masked, geometric in [(0.49, 0.49, 0.0), (0.51, 0.51, 1.0), (1.99, 1.99, 1.0), (2.01, 2.01, 0.0),
+                                     (2.99, 2.99, 0.0), (3.01, 0.0, 0.0), (0.001, 0.001, 0.0)]:  # fmt: skip
+        streams = apart([ratio], [1.0])
+        assert close(correction.sequence_mask(streams), [masked]), ratio
+        assert close(correction.geometric_mask(streams), [geometric]), ratio
+        assert close(correction.geometric_mask_tis(streams), [geometric * ratio]), ratio
+        assert close(correction.sequence_product(streams), [ratio])
+        assert close(correction.sequence_geometric(streams), [ratio])
+
+
+def check_corrections_are_constants():
+    streams = apart([0.9, 1.2], [1.0, 1.0], leaks=True)
+    for function in (correction.tis, correction.icepop, correction.sequence_product, correction.sequence_geometric,
+                     correction.sequence_mask, correction.geometric_mask, correction.geometric_mask_tis):  # fmt: skip
+        assert not function(streams).requires_grad, function.__name__
+
+
 def check_kl_estimates_are_the_golden_ones():
     streams, global_weight = batch_of("token_mean")
     for name, estimate in {"k1": kl.k1, "k2": kl.k2, "k3": kl.k3}.items():
@@ -109,6 +140,17 @@ def check_gkd_divergence_and_its_limits():
     assert close(gkd.divergence(student_V[None], teacher_V[None], beta=1.0), divergence(p, q)[None])
 
 
+def check_gkd_is_even_handed_unless_told_and_leaves_the_teacher_alone():
+    facts = GOLDEN["kl_gradient_facts"]
+    student_V, teacher_V = (double(facts[name]).log().requires_grad_() for name in ("softmax_P", "softmax_Q"))
+    found = gkd.divergence(student_V[None], teacher_V[None])
+    assert close(found, gkd.divergence(student_V[None], teacher_V[None], beta=0.5))
+    assert close(found, gkd.divergence(teacher_V[None], student_V[None]))
+    gkd.divergence(student_V[None], teacher_V[None], beta=0.3).sum().backward()
+    assert student_V.grad is not None
+    assert teacher_V.grad is None
+
+
 def check_gkd_of_a_teacher_that_rules_a_token_out():
     student_V = double([0.25, 0.25, 0.5]).log().requires_grad_()
     teacher_V = double([0.5, 0.5, 0.0]).log()
@@ -126,6 +168,11 @@ def check_gae_is_the_golden_one():
     found = gae.estimate(double(case["rewards"]), double(case["values"]), torch.ones(3))
     assert close(found.advantages_T, case["expected"])
     assert close(found.returns_T, [0.94625, 0.975, 1.0])
+
+
+def check_returns_are_constants():
+    found = gae.estimate(double([0.0, 1.0]), double([0.5, 0.25]).requires_grad_(), torch.ones(2))
+    assert not found.returns_T.requires_grad
 
 
 def check_gae_steps_over_observation_tokens():
@@ -146,6 +193,16 @@ def check_gae_discounts_and_bootstraps():
     assert close(found.advantages_T, [0.5 * 0.25 - 0.5, 1 + 0.5 * 1.0 - 0.25, 2 + 0.5 * 8 - 1.0])
     found = gae.estimate(rewards_T, values_T, torch.tensor([1, 1, 0]), gamma=1.0, lam=0.0)
     assert close(found.advantages_T, [0.25 - 0.5, 3 - 0.25, 0.0])
+
+
+def check_a_penalty_may_begin_with_the_first_token_and_nowhere_else():
+    assert close(overlong.soft_penalty(3, max_length=4, cache=4), -0.75)
+    for cache in (0, 5):
+        try:
+            overlong.soft_penalty(3, max_length=4, cache=cache)
+        except ValueError:
+            continue
+        raise AssertionError(cache)
 
 
 def check_overlong_penalty_is_the_golden_one():

@@ -14,6 +14,7 @@ from burnish.objectives import (
     dr_grpo,
     grpo,
     gspo,
+    kl,
     maxrl,
     oapl,
     opd,
@@ -65,6 +66,17 @@ def golden_step(advantages_B, group=(0, 0, 1, 1)):
     return step.Step(advantages_B, torch.tensor([3, 2, 4, 1]), torch.tensor(group))
 
 
+def check_levelling_holds_where_a_step_is_small_or_even():
+    """A spread of 0 divides by the epsilon alone, and one reply has no spread."""
+    one = step.Step(double([0.5]), torch.tensor([1]), torch.tensor([0]))
+    assert close(step.whiten(one), [0.0])
+    assert close(step.over_spread(one), [0.5])
+    two = step.Step(double([1e-9, -1e-9]), torch.tensor([1, 1]), torch.tensor([0, 0]))
+    assert close(step.whiten(two), [1e-5, -1e-5])
+    assert abs(float(step.over_spread(two)[0]) - 1e-9 / (math.sqrt(2) * 1e-9 + 1e-6)) < 1e-8
+    assert step.whiten(two)[0] > 0.9e-5
+
+
 def check_a_prompt_mean_counts_each_prompt_alike():
     found = step.per_prompt(golden_step(double([1.0, 1.0, 1.0, 1.0]), group=(0, 1, 1, 1)))
     assert close(found, [5 / 3, 5 / 7, 5 / 7, 5 / 7])
@@ -101,6 +113,54 @@ def check_averaging_micro_batch_means_would_give_another_value():
     right = sum(totals) / sum(part.global_weight for part in parts)
     assert close(wrong, CLIPPED["wrong_value_if_token_means_are_averaged_over_2_microbatches_[0,2],[1,3]"])
     assert close(right, CLIPPED["dapo_global_token_mean"])
+
+
+def check_dialects_have_the_numbers_of_their_sources():
+    bounds = {"clip_low": 0.2, "clip_high": 0.2}
+    expected = {
+        "grpo": {**bounds, "epsilon": 1e-6, "dual_clip": math.inf},
+        "grpo@trl": {**bounds, "epsilon": 1e-4, "dual_clip": math.inf},
+        "grpo@verl": {**bounds, "epsilon": 1e-6, "dual_clip": 3.0},
+        "dapo@trl": {**bounds, "epsilon": 1e-4, "dual_clip": math.inf},
+        "dapo@verl": {"clip_low": 0.2, "clip_high": 0.28, "epsilon": 1e-6, "dual_clip": 10.0},
+        "dr_grpo": bounds,
+        "dr_grpo@verl": {**bounds, "dual_clip": 3.0},
+        "gspo@trl": {"clip_low": 3e-4, "clip_high": 4e-4, "epsilon": 1e-4},
+        "cispo": {"ratio_min": 0.0, "ratio_max": 5.0, "epsilon": 1e-6},
+        "cispo@trl": {"ratio_min": 0.0, "ratio_max": 5.0, "epsilon": 1e-4},
+        "cispo@scalerl": {"ratio_min": 0.0, "ratio_max": 5.0, "epsilon": 1e-6},
+        "maxrl": {**bounds, "epsilon": 0.0},
+        "maxrl@authors": {**bounds, "epsilon": 1e-6},
+        "reinforce_pp@baseline": {**bounds, "group_baseline": True},
+        "ppo": {"clip": 0.2, "value_coefficient": 1.0, "value_clip": math.inf, "dual_clip": math.inf},
+        "oapl": {"beta_value": 1.0, "beta_policy": 1.0},
+        "awr": {"beta": 1.0, "max_weight": 20.0},
+        "reinforce": {"baseline": 0.0},
+    }  # fmt: skip
+    for name, numbers in expected.items():
+        config = dialects.choose("objectives", name).config
+        assert {option: getattr(config, option) for option in numbers} == numbers, name
+
+
+def check_the_epsilon_is_added_to_what_divides():
+    """Of rewards 1 and 0: the spread is sqrt(1/2), the mean 1/2."""
+    pair_G = double([1.0, 0.0])
+    for module in (grpo, dapo, gspo, cispo):
+        assert close(module.advantages(pair_G, module.Config(epsilon=0.1))[0], 0.5 / (math.sqrt(0.5) + 0.1))
+    assert close(maxrl.advantages(pair_G, maxrl.Config(epsilon=0.5)), [0.5, -0.5])
+    assert close(grpo.advantages(pair_G, grpo.Config(divide_by_std=False)), [0.5, -0.5])
+
+
+def check_an_absurd_ratio_is_cut_at_e_to_the_20():
+    streams = one_token(1.0, -1.0)
+    for log_ratio, expected in [(30.0, math.exp(20)), (19.0, math.exp(19))]:
+        absurd = replace(streams, new_logprobs_T=streams.old_logprobs_T + log_ratio)
+        found = grpo.loss(absurd, grpo.Config()).total
+        assert abs(float(found) / expected - 1) < 1e-9
+        of_ref = kl.k3(absurd.new_logprobs_T, absurd.new_logprobs_T + log_ratio)
+        assert abs(float(of_ref) / expected - 1) < 1e-6
+    absurd = replace(streams, new_logprobs_T=streams.old_logprobs_T - 30.0)
+    assert abs(float(cispo.loss(absurd, cispo.Config()).metrics["ratio"]) / math.exp(-20) - 1) < 1e-9
 
 
 CLIP_TABLE = [  # ratio, advantage, loss, whether the token keeps its gradient; bounds 0.2 and 0.3, dual clip 3
@@ -146,6 +206,14 @@ def check_value_loss_is_the_weighted_squared_error_of_the_worse_value():
     assert close(clipped.total, 0.1 * (1.0 + 0.5 * 6.25))  # held at 1.5 and at 1.5
 
 
+def check_what_values_are_trained_towards_is_a_constant():
+    values_T, returns_T = double([1.0]).requires_grad_(), double([0.5]).requires_grad_()
+    for old_values_T in (None, double([3.0])):
+        loss = ppo.value_loss(values_T, returns_T, double([1.0]), ppo.Config(value_clip=0.5), old_values_T)
+        assert torch.autograd.grad(loss.total, returns_T, allow_unused=True)[0] is None
+        assert not loss.metrics["value_error"].requires_grad
+
+
 def check_gspo_is_the_golden_one():
     streams, global_weight = batch_of(gspo.AGGREGATION)
     assert close(gspo.sequence_ratio(streams), double(GOLDEN["gspo"]["s"])[streams.sequence_T])
@@ -184,7 +252,11 @@ def check_the_sampler_is_the_denominator_where_it_should_be():
 
 def check_cross_entropy_is_the_mean_negative_log_probability():
     streams, global_weight = batch_of(sft.AGGREGATION)
-    assert close(sft.loss(streams, sft.Config()).total / global_weight, 7.6 / 10)
+    loss = sft.loss(streams, sft.Config())
+    assert close(loss.total / global_weight, 7.6 / 10)
+    assert close(loss.metrics["surprise"], 7.6)
+    halved = replace(streams, weights_T=streams.weights_T / 2)
+    assert close(sft.loss(halved, sft.Config()).total, 3.8)
 
 
 def check_policy_gradient_treats_a_reply_as_one_action():
@@ -227,6 +299,14 @@ def check_distillation_follows_the_teacher_token_by_token():
         reverse_kl = math.log(ratio) - 1 + 1.4
         assert close(gradient(loss.total, streams), [used * reverse_kl])
         assert close(loss.metrics["reverse_kl"], reverse_kl)
+
+
+def check_surprise_and_measurements_are_of_the_sampled_tokens():
+    for module in (grpo, dapo, dr_grpo, gspo, cispo, ppo, maxrl, reinforce_pp, reinforce, rloo, oapl, awr, opd):
+        streams, _ = batch_of()
+        metrics = module.loss(streams, module.Config()).metrics
+        assert close(metrics["surprise"], 7.6), module.__name__
+        assert not any(value.requires_grad for value in metrics.values()), module.__name__
 
 
 def check_correction_multiplies_the_advantages():

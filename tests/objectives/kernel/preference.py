@@ -1,5 +1,6 @@
 """Losses on preferences: golden numbers, from sums that lie spread over tokens."""
 
+import math
 from dataclasses import replace
 
 import torch
@@ -46,6 +47,29 @@ def check_pair_losses_are_the_golden_ones():
         for order in (("chosen", "rejected"), ("rejected", "chosen")):
             loss = module.loss(golden_pair(order=order), config)
             assert close(loss.total, expected), (module.__name__, config)
+
+
+def check_pairs_of_several_lengths_add_up():
+    """Two pairs with their own margins: sums over pairs, of the loss and of each metric."""
+    first, second = golden_pair(), golden_pair(order=("rejected", "chosen"))
+    both = Streams(
+        new_logprobs_T=torch.cat([first.new_logprobs_T, 2 * second.new_logprobs_T]),
+        ref_logprobs_T=torch.cat([first.ref_logprobs_T, 2 * second.ref_logprobs_T]),
+        advantages_T=torch.cat([first.advantages_T, second.advantages_T]),
+        weights_T=torch.cat([first.weights_T, second.weights_T]),
+        sequence_T=torch.cat([first.sequence_T, 2 + second.sequence_T]),
+    )
+    loss = dpo.loss(both, dpo.Config())
+    assert close(loss.total, EXPECTED["dpo"] + math.log1p(math.exp(-0.4)))
+    expected = {"accuracy": 2.0, "margin": 0.6, "reward_chosen": 0.3, "reward_rejected": -0.3}
+    assert all(close(loss.metrics[name], value) for name, value in expected.items())
+    assert not any(value.requires_grad for value in loss.metrics.values())
+
+
+def check_even_replies_prefer_nobody():
+    streams = golden_pair()
+    even = replace(streams, ref_logprobs_T=streams.new_logprobs_T.detach())
+    assert close(dpo.loss(even, dpo.Config()).metrics["accuracy"], 0.0)
 
 
 def choice(name):
