@@ -159,7 +159,8 @@ class Step:
     """One turn of an episode: where its tokens lie, what was said and answered, what it earned.
 
     The turn's own tokens are `token_ids[first:end]` of the trajectory; `events` are the environment's own record of
-    what the turn did, `earned` its share of the score.
+    what the turn did, `earned` its share of the score. The versions are those of the weights that sampled it, where
+    some did.
     """
 
     first: int
@@ -170,6 +171,8 @@ class Step:
     earned: float = 0.0
     sample_s: float = 0.0
     step_s: float = 0.0
+    oldest_version: int = 0
+    newest_version: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

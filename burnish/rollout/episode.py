@@ -76,7 +76,7 @@ class Episode:
         self.logprobs += completion.logprobs
         self.versions |= {*completion.versions}
         self.stop_reason = completion.stop_reason
-        return self._said(first, completion.text, answer)
+        return self._said(first, completion.text, answer, completion.versions)
 
     def helped(self, chat: Chat, text: str) -> Action:
         """Write down a turn that another policy said: none of its tokens trains."""
@@ -117,9 +117,13 @@ class Episode:
             ended_by=self.limit or ("done" if verdict.kind == "scored" else verdict.kind),
         )  # fmt: skip
 
-    def _said(self, first: int, text: str, answer: str) -> Action:
-        now_s = time.monotonic()
-        self.steps.append(Step(first=first, end=len(self.token_ids), reply=text, sample_s=now_s - self.asked_s))
+    def _said(self, first: int, text: str, answer: str, versions: Sequence[int] = (0,)) -> Action:
+        self.steps.append(
+            Step(
+                first=first, end=len(self.token_ids), reply=text, sample_s=time.monotonic() - self.asked_s,
+                oldest_version=min(versions), newest_version=max(versions),
+            )
+        )  # fmt: skip
         self.messages.append(Message(role="assistant", content=text))
         if not self.tools:
             return Action(text=answer)
@@ -133,7 +137,12 @@ class Episode:
         self.logprobs += [0.0] * num_more
 
     def _seed(self, turn: int) -> int:
-        return derive(self.attempt.seed, self.member, self.run, turn)
+        return seed_of(self.attempt.seed, self.member, self.run, turn)
+
+
+def seed_of(seed: int, member: int, run: int, turn: int) -> int:
+    """What a turn is drawn by: its group's seed, the member, how often that was begun before, and the turn."""
+    return derive(seed, member, run, turn)
 
 
 def failed(reason: Verdict) -> Judgement:

@@ -5,6 +5,9 @@ clock, so that the same calls between the same engine steps give the same sample
 member is a request of its own, whose numbers follow from group, member and attempt; members of one prompt share what
 is computed of it.
 
+A member of a task of several turns is an episode: each of its turns is a request of its own, which is submitted when its
+world has answered (`ask`); what worlds do is `stream_episodes`'s, or known from a ledger where a run is repeated.
+
 Decision: after `interrupt` nothing of what was under way is left in the engine, as in a new process; finished members
 stay. Where the engine is in workers, it is in the order of what each of them did that samples follow from
 (`stream_turns`), and `tick` is of no meaning. Not covered: pausing a sample to go on later.
@@ -17,18 +20,20 @@ from typing import NamedTuple
 from burnish.chat.template import Chat
 from burnish.core.seeds import derive
 from burnish.core.types import Completion, Trajectory, Verdict
+from burnish.domains import HasEnvironment
 from burnish.engine.replicas import ReplicaEngine
 from burnish.engine.types import Failed, Finished, LiveEngine, Request, SamplingParams
 from burnish.rollout.attempts import Attempt, as_request, as_trajectory
 from burnish.rollout.collect import Sampling
 from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Draw, Mixture
-from burnish.rollout.stream_log import Event, Key, sampled
+from burnish.rollout.stream_episodes import Question, StreamEpisodes, Turn
+from burnish.rollout.stream_log import Event, Key, said, sampled
 from burnish.rollout.stream_turns import TurnLog
 
 
 class Sample(NamedTuple):
-    """A finished member, not judged yet."""
+    """A finished member: a reply that is not judged yet, or an episode with its verdict."""
 
     key: Key
     draw: Draw
@@ -69,9 +74,13 @@ class Origin:
 class Stream:
     """See the module's docstring."""
 
-    def __init__(self, engine: LiveEngine, chat: Chat, origin: Origin, *, tick: int = 0) -> None:
+    def __init__(
+        self, engine: LiveEngine, chat: Chat, origin: Origin, *, tick: int = 0, episodes: StreamEpisodes | None = None
+    ) -> None:
         self._engine, self._chat, self.origin = engine, chat, origin
         self.tick = tick
+        self._episodes = episodes
+        self._playing: set[Key] = set()
         self._turns = TurnLog(engine) if isinstance(engine, ReplicaEngine) else None
         self._pending: dict[int, _Pending] = {}
         self._under_way: dict[int, Key] = {}
@@ -82,6 +91,11 @@ class Stream:
     def num_under_way(self) -> int:
         """How many members the engine has."""
         return len(self._under_way)
+
+    @property
+    def num_in_worlds(self) -> int:
+        """How many members wait for a world to answer."""
+        return self._episodes.num_in_worlds if self._episodes else 0
 
     @property
     def num_waiting(self) -> int:
@@ -108,10 +122,23 @@ class Stream:
         )
 
     def begin(self, key: Key) -> None:
-        """Give a member to the engine."""
+        """Give a member to the engine, or have its episode begin."""
         if key.number not in self._pending:
             self.adopt(key.number)
-        number = self._engine.submit(self.request(key))
+        if isinstance(self.draw(key.number).source.domain, HasEnvironment):
+            self._playing.add(key)
+            if self._episodes:
+                self._episodes.begin(key, self.origin.attempt(key.number))
+            return
+        self._submit(key, self.request(key))
+
+    def ask(self, key: Key, request: Request) -> None:
+        """Give the next turn of an episode to the engine."""
+        if key in self._playing:  # else it was cut
+            self._submit(key, request)
+
+    def _submit(self, key: Key, request: Request) -> None:
+        number = self._engine.submit(request)
         self._under_way[number], self._request_of[key] = key, number
         if self._turns:
             self._turns.name(number, key)
@@ -126,17 +153,21 @@ class Stream:
         if (request := self._request_of.pop(key, None)) is not None:
             del self._under_way[request]
             self._engine.cancel(request)
+        if key in self._playing:
+            self._playing.discard(key)
+            if self._episodes:
+                self._episodes.cut(key, self.origin.attempt(key.number))
 
     def end(self, number: int) -> None:
         """Let go of a group; members under way are stopped."""
-        for key in [key for key in self._request_of if key.number == number]:
+        for key in [key for key in (*self._request_of, *self._playing) if key.number == number]:
             self.cut(key)
         del self._pending[number]
 
-    def step(self) -> list[Sample]:
-        """Go on by one engine step; returns the members that it finished."""
+    def step(self) -> list[Sample | Turn]:
+        """Go on by one engine step; returns the members, and the turns of episodes, that it finished."""
         self.tick += 1
-        samples: list[Sample] = []
+        samples: list[Sample | Turn] = []
         for event in self._engine.step():
             if isinstance(event, Failed):
                 raise event.error
@@ -144,10 +175,24 @@ class Stream:
                 samples.append(self._finished(event))
         return samples
 
-    def log(self, samples: Sequence[Sample]) -> list[Event]:
+    def log(self, samples: Sequence[Sample | Turn]) -> list[Event]:
         """What a step did, as events: what it finished, and what workers were at."""
-        events = [sampled(sample.key, sample.trajectory) for sample in samples]
+        events = [said(*one) if isinstance(one, Turn) else sampled(one.key, one.trajectory) for one in samples]
         return self._turns.events(events) if self._turns else [*events]
+
+    def play(self, wait_s: float = 0.0) -> tuple[list[Question], list[Sample]]:
+        """Take what worlds have answered: the turns to be asked for, and the episodes that have ended."""
+        if self._episodes is None:
+            return [], []
+        questions, endings = self._episodes.take(wait_s)
+        return questions, [self.ended(key, trajectory) for key, trajectory in endings]
+
+    def ended(self, key: Key, trajectory: Trajectory) -> Sample:
+        """Take up an episode that has ended, with its verdict."""
+        self._playing.discard(key)
+        pending = self._pending[key.number]
+        pending.members[key.member] = trajectory
+        return Sample(key, pending.attempt.draw, trajectory)
 
     def judge(self, key: Key, verdict: Verdict, verify_s: float = 0.0) -> Trajectory:
         """Give a member its verdict."""
@@ -168,20 +213,32 @@ class Stream:
             self._engine.cancel(request)
         self._under_way.clear()
         self._request_of.clear()
+        self.leave_worlds()
         self._clear()
+
+    def leave_worlds(self) -> None:
+        """Let go of all episodes; nothing of their worlds runs on."""
+        self._playing.clear()
+        if self._episodes:
+            self._episodes.stop()
 
     def _clear(self) -> None:
         """An engine is in the same state after sampling nothing as when it was opened."""
         for _ in self._engine.sample([]):
             raise AssertionError("nothing was asked for")
 
-    def _finished(self, event: Finished) -> Sample:
+    def _finished(self, event: Finished) -> Sample | Turn:
         key = self._under_way.pop(event.request)
         del self._request_of[key]
         return self.finish(key, event.completion)
 
-    def finish(self, key: Key, completion: Completion) -> Sample:
-        """Take up what came of a member."""
+    def finish(self, key: Key, completion: Completion) -> Sample | Turn:
+        """Take up what came of a member, or of a turn of its episode."""
+        if key in self._playing:
+            turn = Turn(key, completion)
+            if self._episodes:
+                self._episodes.said(turn)
+            return turn
         pending = self._pending[key.number]
         seeded = pending.attempt._replace(seed=derive(pending.attempt.seed, key.member, key.attempt))
         trajectory = as_trajectory(self._chat, seeded, completion, member=key.member)

@@ -2,7 +2,8 @@
 
 A run is a function of its recipe and of its events: which member was begun at which engine step, which verdict had
 come by when, what was trained on, what was let go. What an engine samples follows from that, so of a sample only its
-versions and a digest are noted, to say where a repetition parts. On disk an event is a short JSON array.
+versions and a digest are noted, to say where a repetition parts. What a world tells an episode follows from nothing
+else, so it is noted as the tokens that it became. On disk an event is a short JSON array.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from typing import NamedTuple, cast
 
 from burnish.core.errors import RunFolderError
 from burnish.core.ledger import Events
-from burnish.core.types import Json, Trajectory
+from burnish.core.types import Completion, Json, Trajectory
 
 
 class Key(NamedTuple):
@@ -42,6 +43,32 @@ class Judged(NamedTuple):
     """A verdict has come."""
 
     key: Key
+
+
+class Asked(NamedTuple):
+    """The next turn of an episode was given to the engine, after these tokens that followed its last turn."""
+
+    key: Key
+    max_new_tokens: int
+    given: tuple[int, ...]
+
+
+class Said(NamedTuple):
+    """The engine has finished a turn of an episode."""
+
+    key: Key
+    oldest_version: int
+    newest_version: int
+    digest: str
+
+
+class Played(NamedTuple):
+    """An episode has ended, and its verdict has come."""
+
+    key: Key
+    oldest_version: int
+    newest_version: int
+    digest: str
 
 
 class Cut(NamedTuple):
@@ -101,7 +128,9 @@ class Died(NamedTuple):
     version: int
 
 
-Event = Began | Sampled | Judged | Cut | Ended | Trained | Interrupted | Turned | Died | Accounted
+Event = (
+    Began | Sampled | Judged | Asked | Said | Played | Cut | Ended | Trained | Interrupted | Turned | Died | Accounted
+)
 
 
 class Moment(NamedTuple):
@@ -111,16 +140,26 @@ class Moment(NamedTuple):
     events: tuple[Event, ...]
 
 
-def digest(trajectory: Trajectory) -> str:
+def digest(one: Trajectory | Completion) -> str:
     """Twelve digits that differ if a token, a bit of a log-probability or the ending does."""
-    hashed = hashlib.sha256(repr((trajectory.token_ids, trajectory.stop_reason)).encode())
-    hashed.update(struct.pack(f"<{len(trajectory.logprobs)}d", *trajectory.logprobs))
+    hashed = hashlib.sha256(repr((one.token_ids, one.stop_reason)).encode())
+    hashed.update(struct.pack(f"<{len(one.logprobs)}d", *one.logprobs))
     return hashed.hexdigest()[:12]
 
 
 def sampled(key: Key, trajectory: Trajectory) -> Sampled:
     """The event of a finished member."""
     return Sampled(key, trajectory.oldest_version, trajectory.newest_version, digest(trajectory))
+
+
+def said(key: Key, turn: Completion) -> Said:
+    """The event of a finished turn."""
+    return Said(key, min(turn.versions), max(turn.versions), digest(turn))
+
+
+def played(key: Key, trajectory: Trajectory) -> Played:
+    """The event of an episode that has ended."""
+    return Played(key, trajectory.oldest_version, trajectory.newest_version, digest(trajectory))
 
 
 def to_json(events: Iterable[Event]) -> list[Json]:
@@ -147,6 +186,12 @@ def _to_json(event: Event) -> Json:
             return ["s", *key, oldest, newest, digits]
         case Judged(key):
             return ["j", *key]
+        case Asked(key, max_new_tokens, given):
+            return ["q", *key, max_new_tokens, [*given]]
+        case Said(key, oldest, newest, digits):
+            return ["u", *key, oldest, newest, digits]
+        case Played(key, oldest, newest, digits):
+            return ["p", *key, oldest, newest, digits]
         case Cut(key):
             return ["c", *key]
         case Ended(number, why):
@@ -172,6 +217,12 @@ def _from_json(entry: list[Json]) -> Event:
             return Sampled(_key(rest), cast(int, rest[3]), cast(int, rest[4]), cast(str, rest[5]))
         case "j":
             return Judged(_key(rest))
+        case "q":
+            return Asked(_key(rest), cast(int, rest[3]), tuple(cast(list[int], rest[4])))
+        case "u":
+            return Said(_key(rest), cast(int, rest[3]), cast(int, rest[4]), cast(str, rest[5]))
+        case "p":
+            return Played(_key(rest), cast(int, rest[3]), cast(int, rest[4]), cast(str, rest[5]))
         case "c":
             return Cut(_key(rest))
         case "e":

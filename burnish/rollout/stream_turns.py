@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from burnish.engine.replica_turns import Applied, Entry, Lost
 from burnish.engine.replicas import ReplicaEngine
-from burnish.rollout.stream_log import Died, Event, Key, Sampled, Turned
+from burnish.rollout.stream_log import Died, Event, Key, Said, Sampled, Turned
 
 
 class TurnLog:
@@ -18,7 +18,7 @@ class TurnLog:
         """A request of that number samples this member."""
         self._keys[number] = key
 
-    def events(self, samples: Sequence[Sampled]) -> list[Event]:
+    def events(self, samples: Sequence[Sampled | Said]) -> list[Event]:
         """What the engine did since the last call, with the samples that its last step told of, in the same order."""
         left = iter(samples)
         events: list[Event] = []

@@ -63,8 +63,8 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     session.console.print(f"{session.stage_name}: {told}", style="dim")
     if not chosen:
         raise ConfigError(
-            f"{session.stage_name}: no try solved its task, so that nothing can be learned; put sft before, take easier "
-            "tasks, or raise num_samples or num_tasks"
+            f"{session.stage_name}: no try solved its task, so that nothing can be learned; put sft before, take "
+            "easier tasks, or raise num_samples or num_tasks"
         )
     rows = [Row(token_ids=one.token_ids, was_sampled=one.was_sampled) for one in chosen]
     return sft.learn(session, config, rows) | {"num_tried": len(tried), "num_solved": solved, "num_kept": len(chosen)}

@@ -56,9 +56,7 @@ def check_entries(config: Config, entries: Sequence[TaskEntry]) -> None:
 
 def check_domains(config: Config, domains: Sequence[Domain], episodes: EpisodesConfig) -> None:
     """`ConfigError` where the stage cannot train on what the opened domains are."""
-    check_trains(
-        domains, episodes, is_asynchronous=config.max_staleness > 0, by_turn=config.credit == "turn"
-    )  # fmt: skip
+    check_trains(domains, episodes, by_turn=config.credit == "turn")
 
 
 def described(config: Config, entries: Sequence[TaskEntry]) -> list[str]:

@@ -36,8 +36,10 @@ from burnish.rollout.attempts import Means
 from burnish.rollout.collect import StepRollouts
 from burnish.rollout.mixture import Source
 from burnish.rollout.stream import Sample, Stream
+from burnish.rollout.stream_episodes import Turn
 from burnish.rollout.stream_log import (
     Accounted,
+    Asked,
     Began,
     Cut,
     Died,
@@ -47,10 +49,13 @@ from burnish.rollout.stream_log import (
     Judged,
     Key,
     Moment,
+    Played,
+    Said,
     Sampled,
     Trained,
     Turned,
     from_ledger,
+    said,
     sampled,
 )
 from burnish.runtime.local import Background
@@ -60,6 +65,7 @@ from burnish.stages.check import StagePlugin, open_stages
 from burnish.stages.policy import opened_policy
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_plan import Plan, make_plan
+from burnish.stages.rl_replay_episodes import EpisodesAgain
 from burnish.stages.rl_replay_turns import TurnsAgain
 from burnish.stages.rl_trainer import Trainer, Versions, origin_of
 from burnish.stages.session import Session, open_chat, set_threads
@@ -157,6 +163,7 @@ class _Repetition:
         self._stream = Stream(engine, session.means.chat, self._origin)
         self._turns = TurnsAgain(engine, self._stream) if isinstance(engine, ReplicaEngine) else None
         self._records = _records(session)
+        self._episodes = EpisodesAgain(self._stream, self._records)
         self._issued = session.ledger.issued(session.position)
         self.num_samples = 0
 
@@ -165,7 +172,7 @@ class _Repetition:
         for moment in self._moments:
             finished = [] if self._turns else self._advance(moment)
             for event in moment.events:
-                if isinstance(event, Sampled):
+                if isinstance(event, Sampled | Said):
                     self._compare(event, finished)
                     continue
                 self._demand(not (self._turns and finished), f"more was finished before {event} than in the run")
@@ -179,9 +186,9 @@ class _Repetition:
         if self._turns:
             self._turns.close()
 
-    def _advance(self, moment: Moment) -> list[Sample]:
+    def _advance(self, moment: Moment) -> list[Sample | Turn]:
         """Step the engine to the moment; what the last step finished is compared with its events."""
-        finished: list[Sample] = []
+        finished: list[Sample | Turn] = []
         while self._stream.tick < moment.tick:
             self._demand(
                 not finished,
@@ -190,17 +197,26 @@ class _Repetition:
             finished = self._stream.step()
         return finished
 
-    def _compare(self, event: Sampled, finished: list[Sample]) -> None:
+    def _compare(self, event: Sampled | Said, finished: list[Sample | Turn]) -> None:
         member = f"group {self._origin.group_id(event.key.number)}, member {event.key.member}"
         self._demand(bool(finished), f"{member} is not finished at engine step {self._stream.tick}, and was in the run")
-        ours = sampled(finished[0].key, finished.pop(0).trajectory)
+        ours = self._noted(finished.pop(0))
         self._demand(ours.key == event.key, f"{member} is not the next to finish at engine step {self._stream.tick}")
         if ours != event:
             raise Parted(f"{member}, engine step {self._stream.tick}: {self._difference(event)}")
         self.num_samples += 1
 
-    def _difference(self, event: Sampled) -> str:
+    def _noted(self, one: Sample | Turn) -> Sampled | Said:
+        """What the run would have noted of what was finished."""
+        if isinstance(one, Sample):
+            return sampled(one.key, one.trajectory)
+        self._episodes.said(one)
+        return said(*one)
+
+    def _difference(self, event: Sampled | Said) -> str:
         """Where a sample is not what it was."""
+        if isinstance(event, Said):
+            return "a turn of its episode is another"
         kept = self._records.get((event.key.number, event.key.member))
         ours = self._stream.members(event.key.number)[event.key.member]
         if kept is None or kept.token_ids == ours.token_ids:
@@ -209,14 +225,27 @@ class _Repetition:
         place = next((i for i, (one, other) in enumerate(pairs) if one != other), -1) - ours.prompt_length
         return f"the samples part at token {place}" if place >= 0 else "one sample is longer than the other"
 
-    def _apply(self, event: Event) -> list[Sample]:
+    def _apply(self, event: Event) -> list[Sample | Turn]:
         """Do it again; returns what a replica finished in doing so."""
         match event:
             case Began(key):
                 self._check_draw(key)
+                self._episodes.begin(key)
                 (self._turns or self._stream).begin(key)
             case Judged(key):
                 self._stream.judge(key, self._verdict(key))
+            case Asked():
+                if self._turns:
+                    raise ConfigError(
+                        f"{self._session.stage_name}: its episodes were sampled by replicas, and those cannot be "
+                        "repeated; a run that is to be repeated has no runtime.engine_replicas"
+                    )
+                self._episodes.ask(event)
+            case Played(key):
+                self._demand(
+                    self._episodes.end(event),
+                    f"the episode of group {self._origin.group_id(key.number)}, member {key.member}, has other tokens",
+                )
             case Cut(key):
                 (self._turns or self._stream).cut(key)
             case Ended(number):
@@ -231,7 +260,7 @@ class _Repetition:
                 return self._turns.apply(event)
             case Accounted():
                 pass  # what the scheduler knew; nothing is decided here
-            case Sampled():
+            case Sampled() | Said():
                 raise AssertionError("samples are compared, not applied")
         return []
 

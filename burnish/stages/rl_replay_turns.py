@@ -4,6 +4,7 @@ from burnish.engine.replica_turns import Applied
 from burnish.engine.replicas import ReplicaEngine
 from burnish.engine.types import Request
 from burnish.rollout.stream import Sample, Stream
+from burnish.rollout.stream_episodes import Turn
 from burnish.rollout.stream_log import Died, Key, Turned
 from burnish.runtime.transport import Update
 
@@ -45,7 +46,7 @@ class TurnsAgain:
         self._repeated.catch_up(self._updates)
         self._forget_loaded()
 
-    def apply(self, event: Turned | Died) -> list[Sample]:
+    def apply(self, event: Turned | Died) -> list[Sample | Turn]:
         """Have a replica do it again; returns what it finished that was wanted."""
         if isinstance(event, Died):
             self._repeated.begin_anew(event.replica)

@@ -25,11 +25,15 @@ from itertools import count
 from burnish.core.errors import ConfigError, InvariantError
 from burnish.core.ledger import PENDING
 from burnish.core.types import Trajectory, Verdict
+from burnish.domains import HasEnvironment
 from burnish.engine.local import LocalEngine
 from burnish.engine.replicas import ReplicaEngine
+from burnish.rollout.attempts import Attempt
+from burnish.rollout.episode_limits import Limits
 from burnish.rollout.scheduler import Scheduler
 from burnish.rollout.scheduler_types import BatchPlan, Decision, Load, Prompt, Ticket
-from burnish.rollout.stream import Origin, Stream
+from burnish.rollout.stream import Origin, Sample, Stream
+from burnish.rollout.stream_episodes import StreamEpisodes
 from burnish.rollout.stream_log import (
     Accounted,
     Began,
@@ -43,6 +47,7 @@ from burnish.rollout.stream_log import (
     Moment,
     Trained,
     from_ledger,
+    played,
     to_json,
 )
 from burnish.rollout.stream_verdicts import BackgroundVerdicts, Verdicts
@@ -53,6 +58,8 @@ from burnish.stages.rl_trainer import Trainer, Versions, number_of
 from burnish.stages.session import Session
 
 _LET_GO_IN_A_ROW = 1000
+_WAIT_S = 1.0
+_LOOK_S = 0.02
 
 
 def asynchronous_steps(
@@ -79,11 +86,12 @@ def asynchronous_steps(
     if len(trained) == config.num_steps:
         return
     background = BackgroundVerdicts(session.means.judge, session.means.background)
+    loop = _Loop(trainer, engine, moments, verdicts or background, clock)
     try:
-        loop = _Loop(trainer, engine, moments, verdicts or background, clock)
         while loop.step < config.num_steps:
             yield loop.next_step()
     finally:
+        loop.leave_worlds()
         background.stop()
 
 
@@ -99,7 +107,9 @@ class _Loop:
         self._session, self._trainer, self._ledger = session, trainer, session.ledger
         self._verdicts, self._clock, self.step = verdicts, clock, trainer.versions.num_begun - 1
         tick = moments[-1].tick if moments else 0
-        self._stream = Stream(engine, session.means.chat, trainer.origin, tick=tick)
+        self._stream = Stream(
+            engine, session.means.chat, trainer.origin, tick=tick, episodes=StreamEpisodes(session.means)
+        )
         self._accounts = {
             domain: account
             for moment in moments
@@ -133,6 +143,10 @@ class _Loop:
         prompts = [self._prompt(number_of(group_id)) for group_id in group_ids]
         self._scheduler.offer(prompts, self._clock(), had_begun=True)
 
+    def leave_worlds(self) -> None:
+        """Leave no world of an episode running."""
+        self._stream.leave_worlds()
+
     def next_step(self) -> dict[str, float]:
         """Sample and judge until a batch is ready, and train on it."""
         self._trainer.go_on()
@@ -148,7 +162,7 @@ class _Loop:
             self._carry_out(decision, now_s)
             if (rewards := self._learn(decision, now_s)) is not None:
                 return rewards
-            if not (self._have_loaded(now_s) or self._plan(now_s) or self._judge(0.0)):
+            if not (self._have_loaded(now_s) or self._plan(now_s) or self._judge(0.0) or self._play(0.0)):
                 self._go_on(has_let_go=bool(decision.ended))
 
     def _learn(self, decision: Decision, now_s: float) -> dict[str, float] | None:
@@ -185,11 +199,19 @@ class _Loop:
         return Prompt(
             group_id=attempt.group_id,
             domain=attempt.draw.source.entry.report_name,
-            max_tokens=min(attempt.params.max_new_tokens, limits.max_new_tokens),
+            max_tokens=self._most_tokens(attempt),
             max_verify_s=limits.verify_wall_s,
             past_rewards=past.scores if past else (),
             past_version=past.step if past else 0,
         )
+
+    def _most_tokens(self, attempt: Attempt) -> int:
+        """How many tokens a member has at most."""
+        task, means = attempt.draw.task, self._session.means
+        of_turn = min(attempt.params.max_new_tokens, task.limits.max_new_tokens)
+        if not isinstance(attempt.draw.source.domain, HasEnvironment):
+            return of_turn
+        return Limits(config=means.episodes, context=means.context).most_tokens(task, of_turn)
 
     def _plan(self, now_s: float) -> bool:
         """Whether there is a batch that was not there before; the weights are made once they may be loaded."""
@@ -203,17 +225,28 @@ class _Loop:
         """Sample, or wait for a verdict where there is nothing to sample, or draw anew for what was let go."""
         if self._stream.num_under_way or (self._replicas and self._replicas.num_behind):
             self._sample()
-        elif self._verdicts.num_asked:
+        elif self._verdicts.num_asked or self._stream.num_in_worlds:
             started = time.monotonic()
-            self._judge(1.0)
+            self._wait()
             self._idle_s += time.monotonic() - started
         elif not has_let_go:
             raise InvariantError(f"stage 'rl' cannot go on: {self._scheduler.status(self._clock()).text}")
 
+    def _wait(self) -> None:
+        """Wait for a verdict or a world, whichever there is; for both by turns."""
+        if not self._stream.num_in_worlds:
+            self._judge(_WAIT_S)
+        elif not self._verdicts.num_asked:
+            self._play(_WAIT_S)
+        elif not self._play(_LOOK_S):
+            self._judge(_LOOK_S)
+
     def _awaited(self) -> str:
         """What is waited for, in words; asked from another thread."""
-        num_under_way = self._stream.num_under_way
-        return f"samples: {num_under_way} under way" if num_under_way else self._session.means.verify_status()
+        num_under_way, num_in_worlds = self._stream.num_under_way, self._stream.num_in_worlds
+        if num_under_way:
+            return f"samples: {num_under_way} under way"
+        return f"worlds of {num_in_worlds} episodes" if num_in_worlds else self._session.means.verify_status()
 
     def _carry_out(self, decision: Decision, now_s: float) -> None:
         for notice in decision.notices:
@@ -317,9 +350,22 @@ class _Loop:
         finished = self._stream.step()
         if finished or self._replicas is None:
             self._session.means.watchdog.beat()
-        events = self._stream.log(finished)
-        if not events:
-            return
+        if events := self._stream.log(finished):
+            self._keep([one for one in finished if isinstance(one, Sample)], events)
+
+    def _play(self, wait_s: float) -> bool:
+        """Take what worlds have answered: turns begin, episodes have ended; whether there was any of that."""
+        questions, ended = self._stream.play(wait_s)
+        if not (questions or ended):
+            return False
+        asked = [question.asked for question in questions]
+        self._keep(ended, [*asked, *(played(sample.key, sample.trajectory) for sample in ended)])
+        for question in questions:
+            self._stream.ask(question.asked.key, question.request)
+        return True
+
+    def _keep(self, finished: Sequence[Sample], events: Sequence[Event]) -> None:
+        """Keep what was finished, and tell the scheduler of it."""
         with self._ledger.together():
             for sample in finished:
                 self._ledger.replace(sample.trajectory)

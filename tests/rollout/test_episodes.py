@@ -217,16 +217,10 @@ def test_a_trajectory_with_steps_comes_back_from_json(background):
     assert replace(one, steps=()) != one
 
 
-@pytest.mark.parametrize(
-    ("config", "is_asynchronous", "message"),
-    [
-        (EpisodesConfig(), True, "set max_staleness = 0"),
-        (EpisodesConfig(at_limit={"wall": "hand_over"}, helper={"url": "u"}), False, "would pay the policy"),
-    ],
-)
-def test_what_cannot_train_is_refused_by_name(config, is_asynchronous, message):
-    with pytest.raises(ConfigError, match=message):
-        check_trains([Guessing()], config, is_asynchronous=is_asynchronous)
+def test_what_cannot_train_is_refused_by_name():
+    config = EpisodesConfig(at_limit={"wall": "hand_over"}, helper={"url": "u"})
+    with pytest.raises(ConfigError, match="would pay the policy"):
+        check_trains([Guessing()], config)
 
 
 @pytest.mark.parametrize("options", [{"helper": {"url": "u"}}, {"at_limit": {"steps": "hand_over"}}])
