@@ -88,6 +88,7 @@ class Verdict:
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
     evidence: str = ""
     from_cache: bool = field(default=False, compare=False)
+    took_s: float = field(default=0.0, compare=False)
 
     def __post_init__(self) -> None:
         if (self.kind == "scored") != (self.score is not None):

@@ -38,6 +38,7 @@ def _row(trajectory: Trajectory) -> dict[str, Any]:
     assert verdict is not None
     plain = asdict(trajectory) | {"verdict": verdict.kind, "score": verdict.score, "evidence": verdict.evidence}
     plain |= {"parts": json.dumps(dict(verdict.parts)), "verdict_from_cache": verdict.from_cache}
+    plain |= {"verdict_took_s": verdict.took_s}
     return plain | {"steps": json.dumps(plain["steps"]) if trajectory.steps else ""}
 
 
@@ -45,7 +46,7 @@ def _trajectory(row: dict[str, Any]) -> Trajectory:
     parts = json.loads(row.pop("parts"))
     verdict = Verdict(
         kind=row.pop("verdict"), score=row.pop("score"), evidence=row.pop("evidence"), parts=parts,
-        from_cache=row.pop("verdict_from_cache", False),
+        from_cache=row.pop("verdict_from_cache", False), took_s=row.pop("verdict_took_s", 0.0),
     )  # fmt: skip
     for name in ("token_ids", "was_sampled", "logprobs"):
         row[name] = tuple(row[name])

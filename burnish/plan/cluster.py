@@ -1,7 +1,7 @@
 """A cluster and its work, as a TOML file describes them. docs/simulator.md explains each key."""
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -45,14 +45,50 @@ class Learner(Strict):
     """One process samples and trains in turn: all engines stand still while a step is made."""
 
 
+class Answer(Strict):
+    """What judging an answer takes and comes to."""
+
+    verify_s: float = Field(ge=0)
+    score: float | None = None
+    """None is an infrastructure error."""
+
+
+class MeasuredMember(NamedTuple):
+    """A member as a run had it."""
+
+    tokens: int
+    answer: int
+    """Which of its group's answers it gave."""
+
+
+class MeasuredGroup(Strict):
+    """A group as a run had it: what belongs together stays together, above all equal answers, judged once."""
+
+    answers: list[Answer] = Field(min_length=1)
+    members: list[MeasuredMember] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _answers_exist(self) -> Self:
+        for member in self.members:
+            if not 0 <= member.answer < len(self.answers):
+                raise ValueError(f"a member gave answer {member.answer}, and there are {len(self.answers)} answers")
+        return self
+
+
 class DomainLoad(Strict):
-    """A domain's tasks: how long replies are, how long verdicts take, how often members succeed and fail."""
+    """A domain's tasks: how long replies are, how long verdicts take, how often members succeed and fail.
+
+    All by distributions of their own, or `groups` that a run had, whole.
+    """
 
     name: str
     copies: int = Field(default=1, ge=1)
     """So many domains like this one: name-0, name-1, ..."""
     weight: float = Field(default=1.0, gt=0)
-    lengths: Distribution
+    lengths: Distribution | None = None
+    groups: list[MeasuredGroup] | None = Field(default=None, min_length=1)
+    keeps_verdicts: bool = False
+    """With `groups`: an answer that was judged before in its group is not judged again."""
     max_tokens: int = Field(ge=1)
     """Longer replies are cut off."""
     alike: float = Field(default=0.5, ge=0, le=1)
@@ -64,6 +100,17 @@ class DomainLoad(Strict):
     """Attempts that die while they are sampled."""
     undecided_share: float = Field(default=0.0, ge=0, lt=1)
     """Verdicts that are infrastructure errors."""
+
+    @model_validator(mode="after")
+    def _says_once(self) -> Self:
+        if (self.lengths is None) == (self.groups is None):
+            raise ValueError("either lengths (with verify_s, pass_rates and so on) or groups; give one of the two")
+        drawn = {"verify_s", "alike", "pass_rates", "undecided_share"}
+        if self.groups is not None and (said := sorted(drawn & self.model_fields_set)):
+            raise ValueError(f"{' and '.join(said)} would do nothing beside groups, which say that; leave that out")
+        if self.groups is None and self.keeps_verdicts:
+            raise ValueError("keeps_verdicts is of equal answers, which only groups have; leave it out")
+        return self
 
 
 class Cluster(Strict):

@@ -14,7 +14,7 @@ from burnish.core.ledger import Ledger
 from burnish.core.types import Trajectory
 from burnish.rollout.stream_log import Began, Cut, Interrupted, Moment, Sampled, Trained, from_ledger
 
-NEEDED = ("train_s", "tokens_sampled", "tokens_trained", "num_groups")
+NEEDED = ("train_s", "tokens_sampled", "num_groups")
 SAMPLED_S = ("sample_and_judge_s", "sample_s")
 """What a synchronous step and an asynchronous one call the time before their update."""
 

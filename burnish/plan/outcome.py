@@ -21,11 +21,13 @@ S is 0, the longest member of each batch would have to be given an engine of its
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from burnish.plan.cluster import Cluster
 from burnish.plan.fleet import Fleet
+from burnish.plan.world import Fate
 from burnish.rollout.scheduler_types import BatchPlan, Ended, Ticket
 
 
@@ -69,6 +71,7 @@ class Outcome:
 
 class _Member(NamedTuple):
     length: int
+    answer: int | None
     verify_s: float
 
 
@@ -88,6 +91,7 @@ class Tally:
 
     cluster: Cluster
     sandbox_s: float = 0.0
+    sandbox_repeated_s: float = 0.0
     learner_s: float = 0.0
     num_wasted: int = 0
     tokens_trained: int = 0
@@ -104,11 +108,16 @@ class Tally:
     ends: Counter[str] = field(default_factory=Counter[str])
     batches: list[_Batch] = field(default_factory=list[_Batch])
 
-    def sampled(self, ticket: Ticket, num_tokens: int, verify_s: float) -> None:
-        """A member was sampled to its end; its verdict will take so long."""
-        self.members[ticket.group_id][ticket.member] = _Member(num_tokens, verify_s)
+    def sampled(self, ticket: Ticket, num_tokens: int, fate: Fate) -> None:
+        """A member was sampled to its end."""
+        self.members[ticket.group_id][ticket.member] = _Member(num_tokens, fate.answer, fate.verify_s)
         self.num_members += 1
         self.sum_lengths += num_tokens
+
+    def judged(self, verify_s: float, *, is_repeated: bool) -> None:
+        """A sandbox has judged an answer, which another order of work might have spared if it was judged before."""
+        self.sandbox_s += verify_s
+        self.sandbox_repeated_s += verify_s if is_repeated else 0.0
 
     def wasted(self, num_tokens: int) -> None:
         """Tokens of an attempt that was cut or died."""
@@ -137,7 +146,7 @@ class Tally:
             members = self.members.pop(group.group_id)
             trained = [members.pop(number) for number in group.members]
             num_tokens += sum(member.length for member in trained)
-            alone_s = max(alone_s, *(self._alone_s(member) for member in trained))
+            alone_s = max(alone_s, self._alone_s(trained))
             self.num_members_trained += len(trained)
             self.num_wasted += sum(member.length for member in members.values())
             self.staleness[plan.version - group.oldest_version] += 1
@@ -147,8 +156,19 @@ class Tally:
         self.batches.append(_Batch(now_s, stood_s, alone_s))
         return num_tokens
 
-    def _alone_s(self, member: _Member) -> float:
-        return member.length * self.cluster.engines.token_s + member.verify_s
+    def _alone_s(self, members: Sequence[_Member]) -> float:
+        """The least time until the last of them has its verdict, each alone on an engine and judged at once.
+
+        An answer that several gave is judged once, at the earliest when the shortest of them is there.
+        """
+        first: dict[int, _Member] = {}
+        for member in sorted(members, key=lambda member: member.length):
+            if member.answer is not None:
+                first.setdefault(member.answer, member)
+        judged = [member for member in members if member.answer is None or first[member.answer] is member]
+        token_s = self.cluster.engines.token_s
+        longest_s = max(member.length for member in members) * token_s
+        return max(longest_s, *(member.length * token_s + member.verify_s for member in judged))
 
     def learned(self, took_s: float) -> None:
         """The step of the last batch takes so long."""
@@ -187,11 +207,12 @@ class Tally:
         if not self.batches:
             return {"engines": 0.0}
         engines, last = self.cluster.engines, self.batches[-1]
+        least_sandbox_s = self.sandbox_s - self.sandbox_repeated_s
         after_last_s = last.took_s + engines.load_weights_s if is_over else 0.0
         before_last_s = {
             "engines": (self.tokens_trained + self.tokens_unavoidable) / engines.best_rate + last.stood_s,
             "learner": self.batches[0].alone_s + sum(batch.took_s for batch in self.batches[:-1]),
-            "sandboxes": self.sandbox_s / self.cluster.num_sandboxes if self.waits_for_all else 0.0,
+            "sandboxes": least_sandbox_s / self.cluster.num_sandboxes if self.waits_for_all else 0.0,
             "staleness": self._chain_s(),
         }
         return {name: before_s + after_last_s for name, before_s in before_last_s.items()}

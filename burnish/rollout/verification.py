@@ -5,7 +5,8 @@ cache. Else it queues; `num_at_once` are judged at a time, lower `priority` numb
 equals. At most `most_waiting` wait; beyond that `submit` itself waits, first come first served.
 
 Decisions:
-- Time in the queue does not count. A timeout or an infrastructure error is tried again, `num_attempts` in all.
+- Time in the queue does not count, neither against a task's limit nor in `Verdict.took_s`. A timeout or an
+  infrastructure error is tried again, `num_attempts` in all.
 - A verdict depends on domain, task and reply, never on the order in which others were asked for.
 - A share of verdicts is found twice (`recheck_share`, of paid ones and of hits; which, is drawn by seed, answer and
   how often it was asked). Two scores on one answer flag the task, too many such tasks the domain: their rows go, and
@@ -251,6 +252,7 @@ class Verification:
             self._start_some()
 
     async def _run(self, work: _Work) -> None:
+        started = time.monotonic()
         try:
             verdict = await self._judge(work)
         except asyncio.CancelledError:
@@ -261,9 +263,7 @@ class Verification:
                 if not promise.done():
                     promise.set_exception(error)
         else:
-            for promise in work.waiting:
-                if not promise.done():
-                    promise.set_result(verdict)
+            _give(work.waiting, verdict, time.monotonic() - started)
         finally:
             work.is_dropped = True
             self._forget(work)
@@ -371,6 +371,14 @@ async def _within(task: Task, domain: str, verifying: Awaitable[Verdict | None])
         raise  # nothing can be judged any more, of whatever domain
     except Exception as error:  # noqa: BLE001  the one boundary: a domain's own fault must neither stop a run nor score
         return Verdict.unscorable(f"the verifier of {domain} raised {type(error).__name__}: {error}")
+
+
+def _give(promises: list[Promise], verdict: Verdict, took_s: float) -> None:
+    """Hand a verdict out; the first that is still waited for has cost the time, the others nothing."""
+    for promise in promises:
+        if not promise.done():
+            promise.set_result(replace(verdict, took_s=took_s))
+            took_s = 0.0
 
 
 def _cancel(promises: list[Promise]) -> None:

@@ -342,7 +342,7 @@ class _Loop:
         rule = self._trainer.plan.rules[self._stream.draw(key.number).source.entry.report_name]
         score = rule.signal(verdict) if verdict.kind == "scored" else None
         self._scheduler.judged(
-            _ticket(self._trainer.origin, key), now_s, kind=verdict.kind, score=score, sandbox_s=trajectory.verify_s
+            _ticket(self._trainer.origin, key), now_s, kind=verdict.kind, score=score, sandbox_s=verdict.took_s
         )
 
     def _sample(self) -> None:

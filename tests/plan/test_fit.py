@@ -22,6 +22,7 @@ from burnish.rollout.stream_log import Began, Chosen, Cut, Event, Key, Sampled, 
 
 RECIPE = Path(__file__).parents[2] / "recipes/arithmetic_tiny.toml"
 POSITION, STAGE = 3, "3-rl"
+VERDICT = Verdict.scored(1.0)
 LENGTHS = [[5, 9, 3, 7], [12, 4, 6, 6], [8, 30, 2, 10], [20, 21, 7, 9], [5, 5, 14, 3], [17, 2, 2, 40]]
 
 
@@ -35,7 +36,7 @@ def trajectory(group: int, member: int, length: int) -> Trajectory:
     return Trajectory(
         group_id=f"3/{group:07d}", member=member, task_id=f"arithmetic/train/1/{group}", prompt_hash="", seed=0,
         token_ids=(1,) * (length + 2), was_sampled=(False,) * 2 + (True,) * length, logprobs=(0.0,) * (length + 2),
-        reply="", stop_reason="eos", oldest_version=0, newest_version=0, verdict=verdict, verify_s=0.001,
+        reply=f"{member}", stop_reason="eos", oldest_version=0, newest_version=0, verdict=verdict, verify_s=0.001,
         sample_s=sampling_s(LENGTHS[group - group % 2 :][:2]),
     )  # fmt: skip
 
@@ -67,9 +68,11 @@ def test_times_and_shares_come_back(run):
     assert (found.learner.step_s, found.learner.token_s) == pytest.approx((0.3, 0.004))
     (domain,) = found.domains
     assert domain.name == "arithmetic"
-    assert domain.lengths.values == sorted(length for group in LENGTHS for length in group)
-    assert domain.undecided_share == 1 / 24
-    assert domain.pass_rates == pytest.approx([0.5] * 5 + [2 / 3])
+    assert [[member.tokens for member in group.members] for group in domain.groups] == LENGTHS
+    assert [[answer.score for answer in group.answers] for group in domain.groups[:2]] == [
+        [None, 1, 0, 1],
+        [0, 1, 0, 1],
+    ]
     assert (found.scheduler.batch_groups, found.scheduler.group_size, found.scheduler.num_batches) == (2, 4, 3)
     assert found.learner.shares_engines
 
@@ -95,7 +98,7 @@ def test_a_run_without_a_single_verdict_is_fitted_too(run):
     members = [replace(member, verdict=Verdict.timed_out("slow")) for member in trajectory_files.read(path)]
     trajectory_files.write(path, members)
     (domain,) = fitted(run).domains
-    assert domain.undecided_share == 0.99
+    assert {answer.score for group in domain.groups for answer in group.answers} == {None}
 
 
 def test_asynchronous_times_come_from_what_was_in_the_engine_when(run):
@@ -123,19 +126,48 @@ def test_asynchronous_times_come_from_what_was_in_the_engine_when(run):
     assert measured_step_s(run, STAGE) == pytest.approx(0.75 + (0.15 + 0.01) / 2)
 
 
-@pytest.mark.parametrize(("sandboxes", "kept"), [(1e-9, 0.375), (1e9, 1.0)], ids=["busy", "idle"])
-def test_waits_for_verdicts_are_brought_to_what_verdicts_took_as_far_as_sandboxes_were_busy(run, sandboxes, kept):
-    """Each reply waited 1 ms; a verdict took 0.5 ms, and a quarter of the questions had been answered before."""
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    (run / "metrics.jsonl").unlink()
-    verify = {"wall_ms": 2.0, "num_paid": 4, "num_joined": 2, "num_hits": 2, "num_verdicts": 8}
-    verify = {f"verify/arithmetic/{name}": value for name, value in verify.items()}
+def judged(run: Path, *members: tuple[str, float, float, bool]) -> Cluster:
+    """Fit a run whose first group has these replies, times of judging, waits, and whether they were looked up."""
+    path = run / f"trajectories/{STAGE}-step-00002.parquet"
+    before = trajectory_files.read(path)
+    first = [
+        replace(member, reply=reply, verify_s=waited_s, verdict=replace(VERDICT, took_s=took_s, from_cache=from_cache))
+        for member, (reply, took_s, waited_s, from_cache) in zip(before[:4], members, strict=True)
+    ]
+    trajectory_files.write(path, [*first, *before[4:]])
+    return fitted(run)
+
+
+def test_equal_replies_are_one_answer_that_takes_what_its_verdict_took_without_the_queue(run):
+    (domain,) = judged(
+        run, ("a", 2.0, 9.0, False), ("a", 0.0, 8.0, False), ("b", 1.0, 1.5, False), ("a", 4.0, 5.0, False)
+    ).domains
+    group = domain.groups[0]
+    assert [answer.verify_s for answer in group.answers] == [3.0, 1.0]
+    assert [member.answer for member in group.members] == [0, 0, 1, 0]
+    assert not domain.keeps_verdicts
+
+
+def test_what_was_looked_up_takes_no_time_and_what_was_joined_elsewhere_as_long_as_it_waited(run):
+    (domain,) = judged(
+        run, ("a", 0.0, 0.1, True), ("b", 0.0, 0.75, False), ("c", 1.0, 1.0, False), ("c", 0.0, 0.1, True)
+    ).domains
+    assert [answer.verify_s for answer in domain.groups[0].answers] == [0.0, 0.75, 1.0]
+    assert domain.keeps_verdicts
+
+
+def test_groups_of_which_members_are_missing_are_left_out(run):
+    path = run / f"trajectories/{STAGE}-step-00002.parquet"
+    trajectory_files.write(path, trajectory_files.read(path)[1:])
+    assert [len(group.members) for group in fitted(run).domains[0].groups] == [4] * 5
+
+
+def test_a_step_in_which_no_group_had_signal_counts_as_a_step(run):
     with MetricsLog(run / "metrics.jsonl") as log:
-        for row in rows:
-            times = {"sample_and_judge_s": 1e-3 * sandboxes, "train_s": 1e-3 * sandboxes}
-            log.log(row.pop("step"), row.pop("stage"), **(row | times | verify))
-    (domain,) = fitted(run).domains
-    assert domain.verify_s.values == pytest.approx([1e-3 * kept] * 24)
+        log.log(3, STAGE, num_groups=0, tokens_sampled=1, sample_and_judge_s=0.0, train_s=0.0)
+    found = fitted(run)
+    assert found.scheduler.num_batches == 4
+    assert (found.learner.step_s, found.learner.token_s) == pytest.approx((0.3, 0.004))
 
 
 def test_of_two_stages_one_must_be_named():

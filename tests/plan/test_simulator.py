@@ -10,6 +10,7 @@ from burnish.plan.cluster import Cluster, Engines, read_cluster
 from burnish.plan.compare import best, policies, splits
 from burnish.plan.distributions import Empirical, LogNormal, Mixture, Part, Table
 from burnish.plan.fleet import Fleet
+from burnish.plan.outcome import Outcome
 from burnish.plan.simulate import simulate
 from burnish.rollout.scheduler_types import Ticket
 
@@ -159,6 +160,67 @@ def test_members_that_were_cut_do_not_delay_the_end():
     scheduler = {"batch_groups": 2, "group_size": 2, "extra_members": 6, "num_batches": 2}
     outcome = simulate(cluster(domains=[domain], scheduler=scheduler))
     assert outcome.end_s == pytest.approx(2 * (0.1 + 0.25 + 2.0 + 0.5), abs=1e-3)
+
+
+MEASURED = {"answers": [{"verify_s": 0.5, "score": 1.0}, {"verify_s": 2.0, "score": 0.0}],
+            "members": [(100, 0), (100, 1), (100, 0), (200, 0)]}  # fmt: skip
+
+
+def measured(group, *, num_sandboxes=100, **load) -> Outcome:
+    """One batch of one such group; nothing takes time but tokens and verdicts."""
+    domain = {"name": "a", "groups": [group], "max_tokens": 200, **load}
+    scheduler = {"batch_groups": 1, "num_batches": 1}
+    engines = {"num": 1, "slots": 16, "token_s": 0.01}
+    learner = {"token_s": 1e-9}
+    return simulate(cluster(
+        domains=[domain], scheduler=scheduler, num_sandboxes=num_sandboxes, engines=engines, learner=learner,
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("num_sandboxes", "keeps_verdicts", "end_s", "sandbox_s"),
+    [
+        (100, False, 3.0, 3.0),  # both answers after 1 s; the last member pays again, from 2 s to 2.5 s
+        (100, True, 3.0, 2.5),  # the last member's answer was kept
+        (1, True, 3.5, 2.5),  # one after the other, in whichever order
+    ],
+)
+def test_equal_answers_share_a_verdict(num_sandboxes, keeps_verdicts, end_s, sandbox_s):
+    outcome = measured(MEASURED, num_sandboxes=num_sandboxes, keeps_verdicts=keeps_verdicts)
+    assert outcome.end_s == pytest.approx(end_s, abs=1e-3)
+    assert outcome.sandboxes_busy * outcome.end_s * num_sandboxes == pytest.approx(sandbox_s)
+    assert outcome.bound_s == pytest.approx(3.0, abs=1e-3)
+    assert (outcome.num_rollouts, outcome.tokens_trained) == (4, 500)
+
+
+def test_an_answer_that_is_asked_for_while_an_equal_one_is_judged_takes_no_sandbox():
+    joined = {"answers": [{"verify_s": 5.0, "score": 1.0}, {"verify_s": 5.0, "score": 0.0}],
+              "members": [(100, 0), (200, 0), (100, 1), (200, 1)]}  # fmt: skip
+    outcome = measured(joined, num_sandboxes=2)
+    assert outcome.end_s == pytest.approx(6.0, abs=1e-3)
+    assert outcome.sandboxes_busy == pytest.approx(10 / 12, abs=1e-3)
+
+
+def test_measured_groups_are_dealt_so_that_each_comes_as_often_as_any_other():
+    groups = [{"answers": MEASURED["answers"], "members": [(tokens, 0), (tokens, 1)] * 2} for tokens in (10, 20, 30)]
+    domain = {"name": "a", "groups": groups, "max_tokens": 30}
+    outcome = simulate(cluster(domains=[domain], scheduler={"batch_groups": 3, "num_batches": 2}))
+    assert outcome.tokens_trained == 2 * 4 * (10 + 20 + 30)
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        ({}, "either lengths"),
+        ({"groups": [MEASURED], "lengths": {"median": 1.0}}, "either lengths"),
+        ({"groups": [MEASURED], "alike": 0.5}, "alike would do nothing beside groups"),
+        ({"lengths": {"median": 1.0}, "keeps_verdicts": True}, "only groups have"),
+        ({"groups": [{**MEASURED, "members": [(1, 2)]}]}, "answer 2, and there are 2"),
+    ],
+)
+def test_a_domain_is_described_in_one_way(load, message):
+    with pytest.raises(ConfigError, match=message):
+        cluster(domains=[{"name": "a", "max_tokens": 100, **load}])
 
 
 def test_a_cluster_without_an_end_is_refused():

@@ -79,6 +79,22 @@ def test_a_repeat_is_a_hit_also_in_another_process_and_another_form(tmp_path: Pa
     assert again.asked == []
 
 
+def test_a_verdict_says_how_long_it_was_judged_without_the_queue_and_once_for_equal_replies() -> None:
+    domain = replace(Scripted(), gate=asyncio.Event())
+
+    async def judge() -> list[Verdict]:
+        verification = Verification(NoBox(), num_at_once=1)
+        promises = [await verification.submit(domain, TASK, reply) for reply in ("right", "right", "wrong")]
+        assert domain.gate is not None
+        asyncio.get_running_loop().call_later(0.2, domain.gate.set)
+        return list(await asyncio.gather(*promises))
+
+    first, joined, queued = run(judge())
+    assert first.took_s >= 0.2
+    assert joined.took_s == 0.0
+    assert 0 < queued.took_s < 0.2
+
+
 def test_a_domain_that_may_not_be_kept_is_asked_each_time(tmp_path: Path) -> None:
     domain = Scripted(identity=None)
 
