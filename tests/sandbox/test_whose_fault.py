@@ -133,7 +133,7 @@ def test_a_slot_that_hands_out_no_handle_is_closed_and_meets_no_other_job():
 
 UNKNOWN_CHILD = """
 import os, signal, time
-from burnish.sandbox.inside import cell, kernel, mounts
+from burnish.sandbox.inside import kernel, mounts, pids
 first = kernel.clone(kernel.CLONE_NEWPID, signal.SIGCHLD)
 if first.pid == 0:
     signal.pause()
@@ -145,7 +145,7 @@ os.kill(first.pid, signal.SIGKILL)
 {wait}
 print("gone")
 """
-WAITS = {"by name": ("os.waitpid(first.pid, 0)", ""), "whoever ends": ("cell._reap_until_gone(first.pidfd)", "gone\n")}
+WAITS = {"by name": ("os.waitpid(first.pid, 0)", ""), "whoever ends": ("pids.reap_until_gone(first.pidfd)", "gone\n")}
 
 
 @pytest.mark.skipif(not host.has_admin(), reason="needs the right to make a PID namespace")
