@@ -5,8 +5,8 @@ clock, so that the same calls between the same engine steps give the same sample
 member is a request of its own, whose numbers follow from group, member and attempt; members of one prompt share what
 is computed of it.
 
-A member of a task of several turns is an episode: each of its turns is a request of its own, which is submitted when its
-world has answered (`ask`); what worlds do is `stream_episodes`'s, or known from a ledger where a run is repeated.
+A member of a task of several turns is an episode: each of its turns is a request of its own, which is submitted when
+its world has answered (`ask`); what worlds do is `stream_episodes`'s, or known from a ledger where a run is repeated.
 
 Decision: after `interrupt` nothing of what was under way is left in the engine, as in a new process; finished members
 stay. Where the engine is in workers, it is in the order of what each of them did that samples follow from

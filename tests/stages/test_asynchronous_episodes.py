@@ -1,4 +1,4 @@
-"""Episodes in the asynchronous loop: how old their turns are, kills, repetitions, and what the synchronous loop does."""
+"""Episodes in the asynchronous loop: how old their turns are, what ends a process leaves, repetitions."""
 
 import json
 import sqlite3
@@ -49,7 +49,7 @@ def test_no_turn_that_trains_is_older_than_the_bound_and_each_has_its_versions(t
         for number, members in step.groups
         for member in members
     ]
-    assert 0 <= min(lags) and 0 < max(lags) <= BOUND
+    assert min(lags) >= 0 and 0 < max(lags) <= BOUND
     for one in trained(tmp_path):
         assert one.steps and one.oldest_version == min(step.oldest_version for step in one.steps)
         assert one.newest_version == max(step.newest_version for step in one.steps)
