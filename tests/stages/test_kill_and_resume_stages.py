@@ -1,5 +1,6 @@
 """Each other stage that trains, killed at any moment, ends with the bits of an unbroken run."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,17 @@ CASES = {
     "distill": Case(
         stages=f'{SFT}, {{ use = "distill", teacher = "tiny", {LIVE} }}', stage="1-distill", writes=_writes("1-distill")
     ),
+    "gkd": Case(
+        stages=f'{SFT}, {{ use = "distill", objective = "gkd", student_share = 0.5, teacher = "tiny", {LIVE} }}',
+        stage="1-distill",
+        writes=_writes("1-distill"),
+    ),
+    "process_reward_model": Case(
+        stages='{{ use = "process_reward_model", data = "{folder}/data/steps.jsonl", num_epochs = 3, batch_size = 8, '
+        "learning_rate = 1e-3, checkpoint_every = 4, ema_decay = 0.5 }}",
+        stage="0-process_reward_model",
+        writes="reward/0-process_reward_model/head.safetensors",
+    ),
 }
 IsTime = Callable[[KilledRun, Case], bool]
 Runs = Callable[[str], KilledRun]
@@ -91,6 +103,12 @@ def started(case: Case, folder: Path) -> KilledRun:
     (folder / "data").mkdir()
     replies = [trajectory(f"{i}+{i}=", str(i + j), float(j == i), member=j) for i in range(1, 4) for j in range(4)]
     trajectory_files.write(folder / "data" / "some.parquet", replies)
+    steps = [
+        {"prompt": f"{i}+{j}=", "steps": [f"{i} and {j}", f"{i + j}"], "labels": [1, (i * j) % 2]}
+        for i in range(1, 6)
+        for j in range(1, 7)
+    ]
+    (folder / "data" / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in steps))
     stages = case.stages.format(folder=folder) if "{folder}" in case.stages else case.stages
     return KilledRun(folder, HEAD.format(" ".join(stages.split())))
 
