@@ -14,9 +14,13 @@ import re
 from collections.abc import Sequence
 
 from burnish.rewards import composed
+from burnish.rewards.commitment import ARTICLE, LEAD, Candidate, objection
 from burnish.rewards.regions import LONGEST_REPLY, NOTE, answer_region
 
-BARE = re.compile(r"\s*(?:[Oo]ption|[Cc]hoice)?[\s*_`\"'$\\({\[]{0,10}(?:(?:text|textbf|mathrm)\{?[\s*(]{0,4})?")
+BARE = re.compile(
+    r"\s*(?:I (?:choose|pick|select)\s)?(?:[Oo]ption|[Cc]hoice)?"
+    r"[\s*_`\"'$\\({\[]{0,10}(?:(?:text|textbf|mathrm)\{?[\s*(]{0,4})?"
+)
 ARROW = re.compile(r"\s*(?:[-=]>|[→⇒➜])\s*")
 RIGHT = "(?:best|correct|right)"
 CHOICE = "(?:option|choice|one)"
@@ -41,10 +45,20 @@ def chosen(reply: str, labels: Sequence[str]) -> str | None:
     if called := CALLED_RIGHT.fullmatch(reply):
         return _alone(called["last"] or called["first"], labels)
     region = answer_region(reply)
-    if region.kind == "plain" or (region.kind == "cue" and not _labels_in(region.text, labels)):
-        return _at_start(reply.strip()[:10_000], labels)
-    found = _labels_in(region.text[:10_000], labels)
-    return found.pop() if len(found) == 1 else None
+    found = _labels_in(region.text, labels)
+    if region.kind == "plain" or (region.kind == "cue" and not found):
+        return _at_start(reply.strip(), labels)
+    if not found or (len({one.group() for one in found}) > 1 and not LEAD.fullmatch(region.text, 0, found[0].start())):
+        return None
+    before, after = region.before + region.text[: found[0].start()], region.text[found[0].end() :] + region.after
+    return _committed(before, found[0].group(), after, labels)
+
+
+def _committed(before: str, label: str, after: str, labels: Sequence[str]) -> str | None:
+    def find(text: str) -> list[Candidate]:
+        return [Candidate(one.start(), one.end(), one.group() == label) for one in _labels_in(text, labels)]
+
+    return None if objection(before, after, find) else label
 
 
 def _alone(text: str, labels: Sequence[str]) -> str | None:
@@ -64,9 +78,9 @@ def _in_capitals(text: str, labels: Sequence[str]) -> str:
     return text if others else f"{small['before']}{small['letter'].upper()}{small['behind']}"
 
 
-def _labels_in(text: str, labels: Sequence[str]) -> set[str]:
+def _labels_in(text: str, labels: Sequence[str]) -> list[re.Match[str]]:
     pattern = "|".join(re.escape(label) for label in labels)
-    return set(re.findall(rf"(?<![A-Za-z0-9'])(?:{pattern})(?![A-Za-z0-9'])", text))
+    return list(re.finditer(rf"(?<![A-Za-z0-9'])(?!{ARTICLE})(?:{pattern})(?![A-Za-z0-9'])", text))
 
 
 def _at_start(text: str, labels: Sequence[str]) -> str | None:
@@ -75,5 +89,6 @@ def _at_start(text: str, labels: Sequence[str]) -> str | None:
     found = [
         label for label in labels if text.startswith(label, start) and MARKED_AFTER.match(text, start + len(label))
     ]
-    others = _labels_in(text[start:], [label for label in labels if label not in found])
-    return found[0] if len(found) == 1 and not others else None
+    if len(found) != 1 or any(one.group() != found[0] for one in _labels_in(text[start:], labels)):
+        return None
+    return _committed("", found[0], text[start + len(found[0]) :], labels)

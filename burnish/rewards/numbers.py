@@ -63,7 +63,10 @@ POWER_OF_UNIT = re.compile(
     r"\^ ?$"
 )
 ORDINAL = re.compile(r"(?:st|nd|rd|th)\b|_")
-COMPARED = re.compile(r"(?:[<>!]=|=[<>]|[<>≤≥±≠]|\\(?:le|ge|lt|gt|leq|geq|pm|neq?)|\b(?:than|least|most)) ?$")
+COMPARED = re.compile(
+    r"(?:[<>!]=|=[<>]|[<>≤≥±≠]|\\(?:le|ge|lt|gt|leq|geq|pm|neq?)"
+    r"|\b(?:than|least|most|almost|nearly|(?:up|close) to)) ?$"
+)
 GLUED = re.compile(r"[A-Za-z][0-9]|\+(?![0-9 ])|\+$| ?±| ?\\pm")
 
 
@@ -77,6 +80,15 @@ class Number:
     value: Fraction | None
     num_decimals: int = 0
     is_percent: bool = False
+    unit: str = ""
+    """A known unit behind it, where another value says the same in another unit."""
+    converted: Fraction | None = None
+    """That other value."""
+
+    @property
+    def said(self) -> str:
+        """The number with its unit."""
+        return f"{self.text} {self.unit}".strip()
 
 
 def plain(text: str) -> str:

@@ -1,7 +1,8 @@
-r"""Where in a free-text reply the answer stands.
+r"""Where in a free-text reply the answer stands, and what stands before and behind it.
 
-The last mark wins: `\boxed{...}`, or `####` to the end of its line. Without a mark it is the last sentence
-with an answer cue ("the answer is", "total", "="); without a cue the last sentence with a digit.
+The last mark wins: `\boxed{...}`, or `####` to the end of its line. Without a mark it is the last claim ("the answer
+is ...") with a word or number behind it, else the last sentence with a weaker cue ("total", "="); without a cue the
+last sentence with a digit.
 
 Decisions: only the last `LONGEST_REPLY` characters of a reply are read, which bounds the time of everything
 behind; a box that is not closed holds no answer.
@@ -9,6 +10,7 @@ behind; a box that is not closed holds no answer.
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 LONGEST_REPLY = 20_000
@@ -16,6 +18,7 @@ LONGEST_REPLY = 20_000
 SENTENCE_END = re.compile(r"\n|[.!?](?=[*_`\"')\]$]{0,4}(?:\s|$))")
 NOTE = re.compile(r"<<[^<>\n]{0,200}>>|</?[A-Za-z][A-Za-z0-9]{0,20}>")
 """A calculator's note (`<<2*3=6>>`) or a tag."""
+CLAIM = re.compile(r"\banswers?\b[*_ ]{0,3}(?:(?:is|are|was|be|equals|should be|must be)\b|:|=)", re.IGNORECASE)
 CUE = re.compile(
     r"\b(?:answers?|totals?|result|altogether|in all|equals|therefore|thus|hence|solution)\b|(?<![<>!])=(?![<>])",
     re.IGNORECASE,
@@ -25,19 +28,17 @@ FILLER = re.compile(r"\b(?:is|are|was|be|as|follows|of|to|the|final)\b", re.IGNO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """The part of a reply that speaks the answer; in a cue's sentence also what stands left of the cue."""
+    """The part of a reply that speaks the answer: a mark's content, or a sentence from its cue on."""
 
     kind: Literal["mark", "cue", "plain"]
+    before: str
     text: str
-    before: str = ""
-    sentence: str = ""
-    later: tuple[str, ...] = ()
-    """The sentences after a cue's."""
+    after: str
 
     @property
-    def sentence_has_equation(self) -> bool:
-        """Whether an equals sign stands in the sentence."""
-        return "=" in self.sentence
+    def sentence(self) -> str:
+        """The sentence around, with what stands left of the cue."""
+        return SENTENCE_END.split(self.before)[-1] + self.text
 
 
 def answer_region(reply: str) -> Region:
@@ -45,37 +46,49 @@ def answer_region(reply: str) -> Region:
     text = NOTE.sub(" ", reply[-LONGEST_REPLY:])
     box, hashes = text.rfind("\\boxed{"), text.rfind("####")
     if box < 0 and hashes < 0:
-        return _of_sentences([part for part in SENTENCE_END.split(text) if part.strip()])
+        return _of_sentences(text)
     if box > hashes:
-        return Region(kind="mark", text=_braced(text[box + len("\\boxed{") :]))
-    return Region(kind="mark", text=text[hashes + len("####") :].partition("\n")[0])
+        start = box + len("\\boxed{")
+        end = _closing(text, start)
+        return Region(kind="mark", before=text[:box], text=text[start:end], after=text[max(start, end) + 1 :])
+    inside, _, after = text[hashes + len("####") :].partition("\n")
+    return Region(kind="mark", before=text[:hashes], text=inside, after=f"\n{after}")
 
 
-def _braced(text: str) -> str:
-    """The text up to the brace that closes one already open; empty where none does."""
+def _closing(text: str, start: int) -> int:
+    """Where the brace closes that is open at a position; the position itself where none does."""
     depth = 1
-    for position, character in enumerate(text):
-        depth += {"{": 1, "}": -1}.get(character, 0)
+    for position in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[position], 0)
         if depth == 0:
-            return text[:position]
-    return ""
+            return position
+    return start
 
 
-def _of_sentences(sentences: list[str]) -> Region:
-    for position in range(len(sentences) - 1, -1, -1):
-        sentence = sentences[position]
-        cues = list(CUE.finditer(sentence))
-        if cues:
-            last = cues[-1]
-            following = sentence[last.start() if last.group() == "=" else last.end() :]
-            if not re.search(r"\w", FILLER.sub("", following)) and not re.search(r"[0-9]", sentence):
-                following = " ".join(sentences[position + 1 :][:1])
-            return Region(
-                kind="cue",
-                text=following,
-                before=sentence[: last.start()],
-                sentence=sentence,
-                later=tuple(sentences[position + 1 :]),
-            )
-    with_digit = [sentence for sentence in sentences if re.search(r"\d", sentence)]
-    return Region(kind="plain", text=with_digit[-1] if with_digit else "".join(sentences[-1:]))
+def _of_sentences(text: str) -> Region:
+    ends = [0, *(end.end() for end in SENTENCE_END.finditer(text)), len(text)]
+    spans = [(start, end) for start, end in pairwise(ends) if text[start:end].strip(" \n.!?")]
+    for cue in (CLAIM, CUE):
+        for position in range(len(spans) - 1, -1, -1):
+            start, end = spans[position]
+            if cues := list(cue.finditer(text, start, end)):
+                last = cues[-1]
+                begin = last.start() if last.group() == "=" else last.end()
+                if not _says_something(text[start:end], text[begin:end]) and position + 1 < len(spans):
+                    end = spans[position + 1][1]
+                elif cue is CLAIM and not _says_something("", text[begin:end]):
+                    continue
+                return _cut("cue", text, begin, end)
+    with_digit = [span for span in spans if re.search(r"\d", text[span[0] : span[1]])]
+    return _cut("plain", text, *(with_digit or spans or [(0, len(text))])[-1])
+
+
+def _says_something(sentence: str, following: str) -> bool:
+    return bool(re.search(r"\w", FILLER.sub("", following)) or re.search(r"[0-9]", sentence))
+
+
+def _cut(kind: Literal["cue", "plain"], text: str, start: int, end: int) -> Region:
+    """A region without the mark that ends its sentence; that, and a question it may make, stands behind."""
+    inside = text[start:end].rstrip()
+    length = len(inside.rstrip(".!?")) if SENTENCE_END.search(inside[-1:] + " ") else len(inside)
+    return Region(kind=kind, before=text[:start], text=inside[:length], after=inside[length:] + text[end:])

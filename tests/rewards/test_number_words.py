@@ -32,7 +32,7 @@ def test_a_number_in_words_is_read(said, value):
 
 @pytest.mark.parametrize(
     "said",
-    "|and five|five or six|five six|twenty eleven|hundred|thousand|five five hundred|a dozen|five apples|no five|5"
+    "|and five|five or six|five six|twenty eleven|hundred|thousand|five five hundred|half a dozen|five apples|no five|5"
     "|seventh|fifty-zero|zero five|two thousand thousand|three thousand two million|minus|minus five minus"
     "|fivesix".split("|"),
 )

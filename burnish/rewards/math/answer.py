@@ -5,14 +5,19 @@ the last `####`, inside the last `<answer>`; what follows the last cue ("the ans
 read; the only numbers of the reply, if they are a time of day; the last formula of the last sentence that has one;
 the last number, by `final_number`.
 
-Decisions: thinking that is not closed holds no answer; neither does a box that is not closed, nor one that
-"or" follows. Only the last `LONGEST_REPLY` characters are looked at.
+Decisions: thinking that is not closed holds no answer; neither does a box that is not closed. Behind a cue the answer
+is the sentence, or what stands in it before the first word that begins something else (`because`, `if`, ...). Whether
+the reply commits to what was found is `commitment`'s matter. Only the last `LONGEST_REPLY` characters are looked at.
 """
 
 import re
 from collections.abc import Callable
+from itertools import islice
+from typing import NamedTuple
 
+from burnish.rewards.commitment import is_doubted, objection
 from burnish.rewards.final_number import final_number
+from burnish.rewards.math.candidates import finder
 from burnish.rewards.math.limits import Unreadable
 from burnish.rewards.regions import NOTE, SENTENCE_END
 from burnish.rewards.thinking import after_thinking
@@ -24,7 +29,6 @@ LONGEST_JOINT = 40
 BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 ANSWER_TAG = re.compile(r"<answer>(.{0,1000}?)</answer>", re.DOTALL | re.IGNORECASE)
 JOINT = re.compile(r"[\s$]*(?:(?P<comma>,)|,?[\s$]*\\?(?:text\{)?\s*(?P<word>and|or)\s*\}?)[\s$]*")
-HEDGE_BEHIND = re.compile(r"[\s$*.)\\\]]{0,6}(?:or|maybe|perhaps|possibly|alternatively)\b", re.IGNORECASE)
 CUE = re.compile(
     r"\b(?:answers?|solutions?|result)\b[*_ ]{0,3}(?:(?:is|are|was|be|equals|should be|must be)\b|:|=)[*_: ]{0,5}",
     re.IGNORECASE,
@@ -32,23 +36,58 @@ CUE = re.compile(
 FORMULA = re.compile(r"(?<!\\)\$\$?([^$]{1,400})(?<!\\)\$\$?|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]", re.DOTALL)
 BETWEEN = re.compile(r"\s*(?:,|;|,?\s*(?:and|or))\s*|\s*")
 NOTE_BUT_ANSWER = re.compile(r"<<[^<>\n]{0,200}>>")
-REASON = re.compile(r"\b(?:because|since|as|where|which|so|if|when|by)\b|[(]\s*(?:because|since|as)\b", re.IGNORECASE)
-NO_STATEMENT = re.compile(r"\b(?:not|never|no|than|except|unlike)\b|n't\b", re.IGNORECASE)
+HEAD_END = re.compile(
+    r"(?:\s*[,;:]\s*|\s)(?:because|since|as|where|which|so|if|when|by|for|on|at|from|with|unless|while|though|although|but|not"
+    r"|in(?!\s*[\[(\\{$])|rather|instead|depending|assuming|given|obtained|maybe|perhaps|possibly|probably|otherwise"
+    r"|alternatively)\b|\s*\(\s*[a-z]{2}",
+    re.IGNORECASE,
+)
+LIST_END = re.compile(r"\s*[,;:(](?![0-9])|\s(?:or|and)\b", re.IGNORECASE)
+IS_SHORT = re.compile(r"[^0-9]*[0-9$\\]|(?:yes|no|true|false|[A-Z])[\s*_]*", re.IGNORECASE)
+MOST_HEADS = 12
+LEAD = re.compile(
+    r"(?:(?:so|thus|hence|therefore|then|exactly|simply|just|only|indeed|clearly|we (?:get|have)|it is|equal to"
+    r"|given by)\b[,:]?\s)*",
+    re.IGNORECASE,
+)
 TIME_OF_DAY = re.compile(r"\b[0-2]?[0-9]:[0-5][0-9]\s?(?:[ap]m\b|[ap]\.m\.)", re.IGNORECASE)
 BOLD = re.compile(r"(?<![\w)\]}])\*\*|\*\*(?![\w(\[{\\])|`")
 
 
+class _Found(NamedTuple):
+    """An answer, and what stands before and behind it."""
+
+    text: str
+    before: str = ""
+    after: str = ""
+
+
 def answer_of(reply: str, is_readable: Callable[[str], bool]) -> str:
-    """The text of the one answer; `Unreadable` where there is none."""
+    """The text of the one answer; `Unreadable` where there is none, or the reply does not commit to it."""
+    found = _found(reply, is_readable)
+    if re.search(r"[0-9]", found.text) and is_doubted(found.text):
+        raise Unreadable("words of doubt in the answer")
+    if why := objection(found.before, found.after, finder(found.text)):
+        raise Unreadable(why)
+    return found.text
+
+
+def answer_in_truth(truth: str, is_readable: Callable[[str], bool]) -> str:
+    """The text of the answer of a worked solution, which may name others."""
+    return _found(truth, is_readable).text
+
+
+def _found(reply: str, is_readable: Callable[[str], bool]) -> _Found:
     text = NOTE_BUT_ANSWER.sub(" ", _said(reply)[-LONGEST_REPLY:])
     boxes = list(BOX.finditer(text))
     hashes = text.rfind("####")
     if boxes and boxes[-1].start() > hashes:
         return _boxed(text, boxes)
     if hashes >= 0:
-        return text[hashes + 4 :].strip().partition("\n")[0]
-    if tags := ANSWER_TAG.findall(text):
-        return tags[-1].strip()
+        line, _, after = text[hashes + 4 :].partition("\n")
+        return _Found(line.strip(), text[:hashes], f"\n{after}")
+    if tags := list(ANSWER_TAG.finditer(text)):
+        return _Found(tags[-1][1].strip(), text[: tags[-1].start()], text[tags[-1].end() :])
     return _of_prose(BOLD.sub(" ", NOTE.sub(" ", text)).strip(), is_readable)
 
 
@@ -59,15 +98,13 @@ def _said(text: str) -> str:
     return said
 
 
-def _boxed(text: str, boxes: list[re.Match[str]]) -> str:
+def _boxed(text: str, boxes: list[re.Match[str]]) -> _Found:
     spans = [(box.start(), _closing(text, box.end())) for box in boxes[-20:]]
     starts = [box.end() for box in boxes[-20:]]
     last = len(spans) - 1
     if spans[last][1] < 0:
         raise Unreadable("a box that is not closed")
-    if HEDGE_BEHIND.match(text, spans[last][1] + 1):
-        raise Unreadable("an alternative behind the box")
-    answer = text[starts[last] : spans[last][1]]
+    answer, after = text[starts[last] : spans[last][1]], text[spans[last][1] + 1 :]
     while last > 0 and spans[last - 1][1] >= 0:
         between = text[spans[last - 1][1] + 1 : spans[last][0]]
         joint = JOINT.fullmatch(between) if len(between) <= LONGEST_JOINT else None
@@ -75,7 +112,7 @@ def _boxed(text: str, boxes: list[re.Match[str]]) -> str:
             break
         last -= 1
         answer = f"{text[starts[last] : spans[last][1]]} {joint['comma'] or joint['word']} {answer}"
-    return answer
+    return _Found(answer, text[: spans[last][0]], after)
 
 
 def _closing(text: str, position: int) -> int:
@@ -89,41 +126,49 @@ def _closing(text: str, position: int) -> int:
     return -1
 
 
-def _of_prose(text: str, is_readable: Callable[[str], bool]) -> str:
+def _of_prose(text: str, is_readable: Callable[[str], bool]) -> _Found:
     if cues := list(CUE.finditer(text)):
-        return _after_cue(text[cues[-1].end() :].strip(), is_readable)
-    if len(text) <= LONGEST_WHOLE and is_readable(text):
-        return text
+        return _after_cue(text, cues[-1].end(), is_readable)
+    whole = text[LEAD.match(text).end() :]
+    if len(text) <= LONGEST_WHOLE and is_readable(whole):
+        return _Found(whole)
     times = list(TIME_OF_DAY.finditer(text))
-    if len(times) == 1 and len(re.findall(r"[0-9]+", text)) == 2 and not (NO_STATEMENT.search(text) or "?" in text):
-        return times[0].group()
-    sentences = [part for part in SENTENCE_END.split(text) if part.strip()]
-    for sentence in reversed(sentences):
-        if formulas := list(FORMULA.finditer(sentence)):
-            return _last_formulas(sentence, formulas)
-    number = (
-        None if NO_STATEMENT.search(sentences[-1] if sentences else "") or text.endswith("?") else final_number(text)
-    )
-    return text if number is None else number.text
+    if len(times) == 1 and len(re.findall(r"[0-9]+", text)) == 2:
+        return _between(text, *times[0].span())
+    ends = [0, *(end.end() for end in SENTENCE_END.finditer(text)), len(text)]
+    for start, end in zip(ends[-2::-1], ends[::-1], strict=False):
+        if formulas := list(FORMULA.finditer(text, start, end)):
+            return _last_formulas(text, formulas)
+    number = final_number(text)
+    return _Found(text if number is None else number.said)
 
 
-def _after_cue(text: str, is_readable: Callable[[str], bool]) -> str:
-    sentence = next((part.strip() for part in SENTENCE_END.split(text) if part.strip()), "")
-    if is_readable(sentence):
-        return sentence
-    head = REASON.split(sentence)[0].strip().rstrip(",").strip()
-    return head if is_readable(head) else sentence
+def _between(text: str, start: int, end: int) -> _Found:
+    return _Found(text[start:end], text[:start], text[end:])
 
 
-def _last_formulas(sentence: str, formulas: list[re.Match[str]]) -> str:
+def _after_cue(text: str, start: int, is_readable: Callable[[str], bool]) -> _Found:
+    """The sentence behind a cue, or the shortest readable beginning of it that something else follows."""
+    start += len(text[start:]) - len(text[start:].lstrip(" \n.!?"))
+    end = next((end.start() for end in SENTENCE_END.finditer(text, start)), len(text))
+    start = min(end, LEAD.match(text, start).end())
+    heads = [end.start() for end in islice(HEAD_END.finditer(text, start, end), MOST_HEADS)]
+    parts = [end.start() for end in islice(LIST_END.finditer(text, start, end), MOST_HEADS)]
+    ends = [head for head in heads if IS_SHORT.match(text, start, head)] + [end] + sorted([*heads, *parts])
+    best = next((end for end in ends if end > start and is_readable(text[start:end])), end)
+    return _between(text, start, best)
+
+
+def _last_formulas(text: str, formulas: list[re.Match[str]]) -> _Found:
     """The last formula, with those that commas, `and` or `or` join to it."""
-    answer = _inside(formulas[-1])
+    answer, start = _inside(formulas[-1]), formulas[-1].start()
     for left, right in zip(reversed(formulas[:-1]), reversed(formulas), strict=False):
-        between = sentence[left.end() : right.start()]
+        between = text[left.end() : right.start()]
         if len(between) > LONGEST_JOINT or not BETWEEN.fullmatch(between):
             break
         answer = f"{_inside(left)} {between.strip() or ','} {answer}"
-    return answer
+        start = left.start()
+    return _Found(answer, text[:start], text[formulas[-1].end() :])
 
 
 def _inside(formula: re.Match[str]) -> str:

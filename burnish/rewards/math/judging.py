@@ -12,7 +12,7 @@ from typing import Literal
 from burnish.core.types import Json, Verdict
 from burnish.rewards import number_words
 from burnish.rewards.math import numeric, reading
-from burnish.rewards.math.answer import BOX, answer_of
+from burnish.rewards.math.answer import BOX, answer_in_truth, answer_of
 from burnish.rewards.math.clean import cleaned
 from burnish.rewards.math.compare import is_same
 from burnish.rewards.math.limits import MOST_CHARACTERS, TooBig, Undecided, Unreadable, bounded
@@ -60,9 +60,9 @@ def decide(truth: str, reply: str) -> Decision:
     """Find the answer in a reply and compare it with the truth."""
     if len(reply) <= MOST_CHARACTERS and cleaned(truth) == cleaned(reply):
         return Decision(outcome="equal", answer=reply, why="written alike")
-    expected = _with_digits(_of_truth(truth))
+    expected = number_words.in_digits(_of_truth(truth))
     try:
-        answer = _with_digits(answer_of(reply, _is_readable))
+        answer = number_words.in_digits(answer_of(reply, _is_readable))
     except Unreadable as error:
         return Decision(outcome="different", answer="", why=f"no answer: {error}")
     with bounded():
@@ -76,13 +76,8 @@ def decide(truth: str, reply: str) -> Decision:
             return Decision(outcome="undecided", answer=answer, why=str(error))
 
 
-def _with_digits(text: str) -> str:
-    value = number_words.read(text)
-    return text if value is None else str(value)
-
-
 def _of_truth(truth: str) -> str:
-    return answer_of(truth, _is_readable) if BOX.search(truth) else truth
+    return answer_in_truth(truth, _is_readable) if BOX.search(truth) else truth
 
 
 def _compared(expected: str, answer: str) -> Decision:

@@ -36,6 +36,9 @@ SHORT_PROSE = frozenset("yes no true false none odd even red blue and or".split(
 BARE_UNIT = re.compile(
     r"(?P<value>.*[0-9)}]) (?P<unit>[msghLJNVWAKCF](?:\^\{?[23]\}?)?(?:/(?:s|h|m|L|g)(?:\^\{?[23]\}?)?)?)"
 )
+TIME_OF_DAY = re.compile(
+    r"(?P<hour>[01]?[0-9]|2[0-3])(?:\s?:\s?(?P<minute>[0-5][0-9]))?\s?(?:\\(?:text|mathrm)\{)?\s?(?P<half>(?i:[ap]m))?\s?\}?"
+)
 MEANINGS: dict[str, Value] = {
     **dict.fromkeys(("no solution", "no solutions", "no real solution", "no real solutions"), regions.NOTHING),
     **dict.fromkeys(("empty set", "the empty set"), regions.NOTHING),
@@ -54,10 +57,25 @@ def read(text: str) -> list[Value]:
         raise Unreadable("no answer")
     if (words := _prose(plain)) is not None:
         return [MEANINGS.get(words.casefold(), Text(words=words))]
+    if time_of_day := _time_of_day(plain):
+        return [time_of_day, *_meanings(plain)]
+    return _meanings(plain)
+
+
+def _meanings(plain: str) -> list[Value]:
     trees = [parse(tokens(plain))]
     if match := BARE_UNIT.fullmatch(plain):
         trees.append(parse(tokens(f"{match['value']} {_as_unit(match['unit'])}")))
     return [evaluate(tree) for tree in trees]
+
+
+def _time_of_day(plain: str) -> Text | None:
+    """A time that is said by halves of the day, or that only the clock of 24 hours has, in one form (`3:00 pm`)."""
+    match = TIME_OF_DAY.fullmatch(plain)
+    if match is None or not (match["half"] or (match["minute"] and not 1 <= int(match["hour"]) <= 12)):
+        return None
+    hour, half = int(match["hour"]), match["half"] or ("am" if int(match["hour"]) < 12 else "pm")
+    return Text(words=f"{(hour - 1) % 12 + 1}:{match['minute'] or '00'} {half.lower()}")
 
 
 def read_as_list(text: str) -> Value | None:
