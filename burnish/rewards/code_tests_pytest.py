@@ -13,6 +13,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 import pytest
+from _pytest.unittest import TestCaseFunction
 
 from burnish.rewards.code_tests_integrity import Watch
 from burnish.rewards.code_tests_loader import CHECK, EQUAL, TestModules, module_name
@@ -119,6 +120,8 @@ class _PytestReporter:
 def _parts_of(item: Any) -> tuple[object, ...]:
     """What must not change between collection and the end of a test: its function and what its asserts call."""
     function = getattr(item, "_obj", None)
+    if isinstance(item, TestCaseFunction):  # it has an object only while it runs, of what its class has by its name
+        function = getattr(item.cls, item.name, None)
     space = vars(item.module) if isinstance(item, pytest.Function) else {}
     function = getattr(function, "__func__", function)
     return function, getattr(function, "__code__", None), space.get(EQUAL), space.get(CHECK)

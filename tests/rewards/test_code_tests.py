@@ -127,6 +127,27 @@ def test_unittest_runs_without_pytest(judged: Any, trust: str) -> None:
     assert verdict.score == pytest.approx(1 / 3) and "xfailed" in verdict.evidence
 
 
+@pytest.mark.parametrize("trust", GRADES)
+def test_pytest_runs_cases_of_unittest(judged: Any, trust: str) -> None:
+    tests = "import unittest\nfrom solution import add\nclass TestAdd(unittest.TestCase):\n"
+    tests += (
+        "    def test_a(self): self.assertEqual(add(1, 2), 3)\n    def test_b(self): self.assertEqual(add(1, 2), 4)\n"
+    )
+    verdict = judged(
+        SOLUTION, tests={"test_u.py": tests}, ids=[f"test_u.py::TestAdd::test_{n}" for n in "ab"], trust=trust
+    )
+    assert verdict.score == 0.5 and "tampered" not in verdict.evidence, verdict.evidence
+
+
+def test_a_case_of_unittest_that_was_changed_is_tampered_with(judged: Any) -> None:
+    code = SOLUTION + "import sys\n"
+    code += "def add(a, b):\n    sys.modules['test_u'].TestAdd.test_a = lambda self: None\n    return 3\n"
+    tests = "import unittest\nfrom solution import add\nclass TestAdd(unittest.TestCase):\n"
+    tests += "    def test_a(self): self.assertEqual(add(1, 2), 3)\n"
+    verdict = judged(code, tests={"test_u.py": tests}, ids=("test_u.py::TestAdd::test_a",), trust="same_interpreter")
+    assert verdict.score == 0.0 and "tampered" in verdict.evidence, verdict.evidence
+
+
 def test_two_objects_cannot_be_compared_at_the_separate_grade(judged: Any) -> None:
     tests = "from solution import Stack\ndef test_eq(): assert Stack() == Stack()\n"
     verdict = judged(SOLUTION, tests={"test_e.py": tests}, ids=("test_e.py::test_eq",))
