@@ -26,7 +26,7 @@ def make(rng: Random, level: int) -> TerminalTask:
     ids = [f"test_{name}.py::{test_name(problem, number)}" for number in range(8)]
     path = f"{name}.py"
     shown = [(problem, range(2)), *((other, range(2)) for other in others)]
-    reproduce = shell(f"cat {path}; python3 -m pytest -q --tb=line") if level == 2 else shell(TEST)
+    reproduce = shell(f"cat {path}; python3 -m pytest -q --tb=no") if level == 2 else shell(TEST)
     looks = [] if level == 2 else [view(path)]
     return TerminalTask(
         family="write_body",
