@@ -6,7 +6,8 @@ checkpoint contains what they taught; then they move to a Parquet file and leave
 Evaluation results and stage results are kept for good.
 
 The course of a stage, what its steps showed and what was decided of its domains, is kept for good too: one row a step
-and kind, the first stays. Replies of a gate's evaluation are kept by the step that the gate came after.
+and kind, the first stays. Replies of a gate's evaluation are kept by the step that the gate came after. Table `spent`
+says how many interactions each step took, and what its groups showed that later draws are aimed by.
 
 In asynchronous mode a group's step is `PENDING` until a step consumes it, and what happened in which order is kept as
 events (`append_events`), for good: a run can be repeated from them.
@@ -53,6 +54,10 @@ CREATE TABLE IF NOT EXISTS guarded (
     stage INTEGER NOT NULL, step INTEGER NOT NULL, suite TEXT NOT NULL, task_id TEXT NOT NULL, payload TEXT NOT NULL,
     PRIMARY KEY (stage, step, suite, task_id)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS spent (
+    stage INTEGER NOT NULL, step INTEGER NOT NULL, interactions INTEGER NOT NULL, first_draw INTEGER NOT NULL,
+    shown TEXT NOT NULL, PRIMARY KEY (stage, step)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS scores (
     stage INTEGER NOT NULL, prompt_hash TEXT NOT NULL, step INTEGER NOT NULL, scores TEXT NOT NULL
 );
@@ -85,6 +90,15 @@ class CourseRow(NamedTuple):
     step: int
     kind: str
     payload: Any
+
+
+class Spent(NamedTuple):
+    """What a step has cost, and what it has shown to the draws from `first_draw` on."""
+
+    step: int
+    interactions: int
+    first_draw: int
+    shown: Any = ()
 
 
 class PastScores(NamedTuple):
@@ -297,6 +311,22 @@ class Ledger:
         """All that was noted of a stage's course, in order."""
         rows = self._rows("SELECT step, kind, payload FROM course WHERE stage = ? ORDER BY number", stage)
         return [CourseRow(step, kind, json.loads(payload)) for step, kind, payload in rows]
+
+    def note_spent(self, stage: int, spent: Spent) -> None:
+        """Note what a step has cost and shown; what was noted of that step before stays."""
+        with self._transaction() as db:
+            shown = json.dumps(spent.shown, separators=(",", ":"))
+            db.execute(
+                "INSERT OR IGNORE INTO spent VALUES (?, ?, ?, ?, ?)",
+                (stage, spent.step, spent.interactions, spent.first_draw, shown),
+            )
+
+    def spent(self, stage: int) -> list[Spent]:
+        """What each step of a stage has cost and shown, in order."""
+        rows = self._rows(
+            "SELECT step, interactions, first_draw, shown FROM spent WHERE stage = ? ORDER BY step", stage
+        )
+        return [Spent(step, taken, first_draw, json.loads(shown)) for step, taken, first_draw, shown in rows]
 
     def record_guarded(self, stage: int, step: int, suite: str, payloads: Sequence[tuple[str, Json]]) -> None:
         """Keep a gate's results on a suite, given as (task id, result)."""

@@ -11,6 +11,7 @@ from burnish.core.types import Trajectory
 from burnish.engine.types import SamplingParams
 from burnish.rollout.attempts import Attempt, Means, make_attempts
 from burnish.rollout.groups import Group
+from burnish.rollout.interactions import Budget, most_of_one
 from burnish.rollout.mixture import Draw, Mixture
 
 
@@ -38,7 +39,7 @@ class Collector:
     """Collects for one stage. Which draws a step makes depends on the ledger and on rewards alone.
 
     `own` says how tasks reported under a name are sampled, where not by `group_size` and `params`. `is_wanted` says
-    which groups train; without it those whose members scored differently.
+    which groups train; without it those whose members scored differently. What the `budget` does not hold is not begun.
     """
 
     means: Means
@@ -50,6 +51,7 @@ class Collector:
     params: SamplingParams
     own: Mapping[str, Sampling] = field(default_factory=dict[str, Sampling])
     is_wanted: Callable[[Group], bool] = lambda group: group.has_signal
+    budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
         if not self.params.is_trainable:
@@ -59,17 +61,30 @@ class Collector:
             )
 
     def collect(self, step: int, first_draw: int, *, num_prompts: int, max_draws: int) -> StepRollouts:
-        """Sample until `num_prompts` groups are wanted or `max_draws` prompts were tried."""
+        """Sample until `num_prompts` groups are wanted, `max_draws` prompts were tried, or the budget is used up."""
         rollouts = StepRollouts([], [])
         num_drawn = 0
         while (wanted := min(num_prompts - len(rollouts.kept), max_draws - num_drawn)) > 0:
-            draws = [self.mixture.draw(first_draw + num_drawn + i) for i in range(wanted)]
-            num_drawn += wanted
+            draws = self._affordable([self.mixture.draw(first_draw + num_drawn + i) for i in range(wanted)])
+            if not draws:
+                break
+            num_drawn += len(draws)
             for group in self._sample(step, draws):
+                self.budget.spend(group.members)
                 (rollouts.kept if self.is_wanted(group) else rollouts.dropped).append(group)
         self.ledger.mark_ready(group.id for group in rollouts.kept)
         self.ledger.mark_dropped(group.id for group in rollouts.dropped)
         return rollouts
+
+    def cost(self, draw: Draw) -> int:
+        """The most interactions that a draw's group can take."""
+        return self._sampling(draw).group_size * most_of_one(draw, self.means.episodes)
+
+    def _affordable(self, draws: Sequence[Draw]) -> Sequence[Draw]:
+        return draws[: self.budget.fitting([self.cost(draw) for draw in draws])]
+
+    def _sampling(self, draw: Draw) -> Sampling:
+        return self.own.get(draw.source.entry.report_name, Sampling(self.group_size, self.params))
 
     def _sample(self, step: int, draws: Sequence[Draw]) -> list[Group]:
         attempts = [self._attempt(draw) for draw in draws]
@@ -84,7 +99,7 @@ class Collector:
 
     def _attempt(self, draw: Draw) -> Attempt:
         group_id = f"{self.stage}/{draw.number:07d}"
-        group_size, params = self.own.get(draw.source.entry.report_name, Sampling(self.group_size, self.params))
+        group_size, params = self._sampling(draw)
         return Attempt(
             group_id=group_id, draw=draw, seed=derive(self.seed, group_id), num_samples=group_size, params=params
         )

@@ -7,7 +7,8 @@ the evaluation are passed over.
 A segment says what holds from a draw on: the share of each domain (of each name that sources are reported under;
 within a name, sources divide it by their weights), which of a domain's tasks are favoured, and whether the sources go
 back to where they stood at an earlier draw. Favoured tasks are thinned, not searched for: a task of weight w is drawn
-with the chance w / (the domain's largest weight), by its number, and passed over otherwise.
+with the chance w / (the domain's largest weight), by its number, and passed over otherwise. `aim` thins in the same
+way, by the chance that a function gives to each task.
 
 Decision: of an old draw only its place is kept, eight bytes; its task is made again if it is asked for. Memory
 therefore grows with the draws and the size of a source by bytes, not by tasks.
@@ -15,7 +16,7 @@ therefore grows with the draws and the size of a source by bytes, not by tasks.
 
 import random
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ from burnish.core.types import Task
 from burnish.domains import Domain
 from burnish.rollout.turns import Turns
 
+Weigh = Callable[[str, Task], float]
+"""From the name that a task is reported under, and the task, to its chance."""
 _MAX_PASSED_OVER = 1000
 MOST_RECENT = 4096
 
@@ -78,6 +81,7 @@ class Mixture:
         self._turns = Turns([source.entry.weight for source in sources])
         self._targets: Mapping[str, Mapping[str, float]] = {}
         self._to_come = list(segments)
+        self._aim: Callable[[int], Weigh] | None = None
         self._stood: list[tuple[int, Sequence[int]]] = [(0, tuple(self._num_taken))]
         """At the first draw of each segment: how many tasks of each source were taken."""
 
@@ -90,6 +94,11 @@ class Mixture:
         """Take up a segment that begins with a draw still to be made."""
         assert segment.first >= self.num_made, "draws that were made stay as they are"
         self._to_come.append(segment)
+
+    def aim(self, weigh_for: Callable[[int], Weigh]) -> None:
+        """Let tasks in by chances; `weigh_for` is asked for those of each draw, in the order of their numbers."""
+        assert not self.num_made, "draws that were made stay as they are"
+        self._aim = weigh_for
 
     def draw(self, number: int) -> Draw:
         """Draw number `number`; earlier draws are made first where they are missing."""
@@ -150,7 +159,10 @@ class Mixture:
 
     def _is_let_in(self, which: int, number: int, task: Task) -> bool:
         """Whether a task survives the thinning of its domain; the number of the task decides, not the draw's."""
-        weights = self._targets.get(self._sources[which].entry.report_name)
+        name = self._sources[which].entry.report_name
+        if self._aim and derive(self._seed, "aim", which, number) / 2**63 >= self._aim(self.num_made)(name, task):
+            return False
+        weights = self._targets.get(name)
         if not weights:
             return True
         weight = max([1.0, *[weights[place] for place in (task.source, *task.tags) if place in weights]])

@@ -6,12 +6,17 @@ goes on with what there is. Objectives that compare no group (`reinforce`, `rein
 row without any signal end the stage with an error, because then nothing is being learned. Objective `ppo` compares no
 group: every scored reply trains, by a value model beside the policy (`rl_critic`), which checkpoints keep with it.
 
+With `max_interactions` the stage ends, in one line, before it would take more of them (`rl_spending`). `aim` draws
+tasks by what their replies have shown, and `replay` adds stored replies to the updates (`rl_experience`).
+
 With `max_staleness` above 0 sampling goes on while verdicts are outstanding and weights change (`rl_stream`).
 """
 
 import time
 from collections.abc import Generator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from burnish.core.errors import ConfigError
@@ -20,7 +25,7 @@ from burnish.domains import Domain
 from burnish.rollout.episodes import check_trains
 from burnish.rollout.phases import graph_lines
 from burnish.rollout.scheduler import priority_function
-from burnish.stages import training
+from burnish.stages import offline_data, training
 from burnish.stages.curriculum import check_signal, plan_of
 from burnish.stages.guard import Guard, check_guard
 from burnish.stages.progress import progress_bar
@@ -54,8 +59,19 @@ def check_entries(config: Config, entries: Sequence[TaskEntry]) -> None:
         )
 
 
+def check_data(config: Config, never_train: AbstractSet[str]) -> None:
+    """Find the histories that are named, before anything runs; this run's own may not be there yet."""
+    if config.histories:
+        offline_data.check_temperature(offline_data.files(Path(config.histories)), config.temperature)
+
+
 def check_domains(config: Config, domains: Sequence[Domain], episodes: EpisodesConfig) -> None:
     """`ConfigError` where the stage cannot train on what the opened domains are."""
+    sizes = [domain.size("train") for domain in domains]
+    if config.aim and None not in sizes and sum(size or 0 for size in sizes) < 2:
+        raise ConfigError(
+            "stage 'rl': aim chooses among tasks, and there is one to train on; add tasks, or leave aim out"
+        )
     check_trains(domains, episodes, by_turn=config.credit == "turn")
 
 
@@ -88,19 +104,22 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     guard = Guard(session, config.guard, plan.course, config.num_steps, plan.saved)
     guard.begin(first)
     steps = asynchronous_steps if config.max_staleness else synchronous_steps
-    num_barren = 0
+    num_barren, num_done = 0, first
     with progress_bar(session.console) as progress, closing(steps(session, config, plan, first)) as taken:
         bar = progress.add_task("rl", total=config.num_steps, completed=first, note="")
         for step, rewards in enumerate(taken, start=first):
             num_barren = 0 if rewards else num_barren + 1
             if num_barren == _MAX_STEPS_WITHOUT_SIGNAL and plan.course.plan.is_still:  # else another domain may enter
                 raise ConfigError(_barren_message(config))
+            num_done = step + 1
             progress.update(bar, advance=1, note=" ".join(f"{name} {value:.2f}" for name, value in rewards.items()))
             is_last = step + 1 == config.num_steps
             if is_last or (step + 1) % config.checkpoint_every == 0 or guard.is_due(step + 1):
                 training.settle(session, step, plan.saved, guard.keeps())
             guard.after(step + 1)
-    return guard.finish()
+    if num_done != training.newest_step(session):  # the interactions were used up between two checkpoints
+        training.settle(session, num_done - 1, plan.saved)
+    return guard.finish() | plan.spending.result()
 
 
 def synchronous_steps(session: Session, config: Config, plan: Plan, first: int) -> Generator[dict[str, float]]:
@@ -110,12 +129,15 @@ def synchronous_steps(session: Session, config: Config, plan: Plan, first: int) 
     for step in range(first, config.num_steps):
         started = time.monotonic()
         first_draw = session.ledger.num_groups_before(session.position, step)
+        if not plan.spending.goes_on(step, first_draw):
+            return
         rollouts = plan.collector.collect(step, first_draw, num_prompts=config.prompts_per_step, max_draws=max_draws)
         sampled = time.monotonic()
         session.note_flight(step, rollouts.members)
+        told = plan.spending.observe(step, rollouts)
         trained = train(session, config, plan, step, rollouts.kept) if rollouts.kept else {}
         timing = {"sample_and_judge_s": sampled - started, "train_s": time.monotonic() - sampled}
-        yield log_step(session, plan, step, rollouts, trained, timing)
+        yield log_step(session, plan, step, rollouts, trained | told, timing)
 
 
 def _barren_message(config: Config) -> str:

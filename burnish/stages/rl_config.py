@@ -1,5 +1,6 @@
 """Options of stage `rl`, and which of them contradict each other."""
 
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
@@ -10,11 +11,13 @@ from burnish.learner.schedule import Decay
 from burnish.objectives import aggregation as weighing
 from burnish.objectives.dialects import Choice
 from burnish.objectives.kl import PenaltyKind
+from burnish.rollout.aim import AimConfig
 from burnish.rollout.corrections import CorrectionsConfig
 from burnish.rollout.course import MixtureConfig
 from burnish.rollout.scheduler_config import SchedulerConfig
 from burnish.stages.guard_config import GuardConfig
 from burnish.stages.rl_critic import CriticConfig
+from burnish.stages.rl_history_config import ReplayConfig, history_fault, replay_fault
 from burnish.stages.rl_loss import (
     RATIO_OPTIONS,
     Correction,
@@ -67,6 +70,15 @@ class Config(Updates):
     """Tasks of a kind that fails more often than others of its domain are drawn more often; None: they are not."""
     guard: GuardConfig | None = None
     """Suites that must not get worse: every few steps the newest weights are promoted, held or rolled back."""
+    max_interactions: int | None = Field(None, ge=1)
+    """The stage ends before it would take more: turns that an environment answered, or replies that were judged."""
+    histories: str | None = None
+    """Stored replies that `aim` begins with and `replay` replays: a Parquet file that stage `rl` wrote, a folder of
+    them, or a run's folder; "" is what this run's earlier stages have left."""
+    aim: AimConfig | None = None
+    """Tasks of which little is known, or that are risky, are drawn more often; None: all alike."""
+    replay: ReplayConfig | None = None
+    """A share of each update is of stored replies; None: all is fresh."""
     mismatch_limit: float | None = Field(None, gt=0)
     """How far sampler and learner may be apart, in nats a token on average, before the run stops; None is 0.001 in
     float32 and 0.15 in bfloat16."""
@@ -107,6 +119,7 @@ class Config(Updates):
                 "token of its own; take 'grpo' or 'dapo', or leave credit out"
             )
         self._check_asynchrony(choice)
+        self._check_histories(choice)
         if needs_values(choice):
             self._check_values()
         elif self.critic is not None:
@@ -194,6 +207,19 @@ class Config(Updates):
             raise ValueError(
                 f"critic.num_warmup_steps ({self.value_model.num_warmup_steps}) leaves the policy no step of "
                 f"num_steps ({self.num_steps}); lower it"
+            )
+
+    def _check_histories(self, choice: Choice) -> None:
+        fault = history_fault(
+            histories=self.histories, aim=self.aim, replay=self.replay, max_interactions=self.max_interactions,
+            group_size=self.group_size, max_staleness=self.max_staleness, is_guarded=self.guard is not None,
+        )  # fmt: skip
+        if fault or (fault := replay_fault(self.objective, choice) if self.replay else ""):
+            raise ValueError(fault)
+        if self.histories and not Path(self.histories).exists():
+            raise ValueError(
+                f'histories: no file or folder {self.histories!r} in {str(Path.cwd())!r}; "" is what this run\'s '
+                "earlier stages have left"
             )
 
     def _check_asynchrony(self, choice: Choice) -> None:

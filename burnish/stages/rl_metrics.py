@@ -5,6 +5,7 @@ from statistics import fmean
 
 from burnish.rollout.collect import StepRollouts
 from burnish.rollout.episode_metrics import episode_metrics
+from burnish.rollout.interactions import num_of
 
 
 def mean_scores(rollouts: StepRollouts) -> dict[str, float]:
@@ -26,6 +27,7 @@ def step_metrics(rollouts: StepRollouts) -> dict[str, float]:
         "num_groups_without_signal": len(rollouts.dropped),
         "reply_tokens": fmean(member.num_sampled for member in members),
         "cut_off_share": fmean(member.stop_reason == "length" for member in members),
+        "interactions": num_of(members),
         "tokens_sampled": sum(member.num_sampled for member in members),
         **episode_metrics(members),
     }

@@ -18,15 +18,19 @@ from burnish.objectives.dialects import Choice
 from burnish.rollout.attempts import NO_LIMIT
 from burnish.rollout.collect import Collector, Sampling
 from burnish.rollout.groups import Group
+from burnish.rollout.interactions import Budget
 from burnish.stages.curriculum import Course, open_course
+from burnish.stages.histories import History, open_histories
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_credit import ReferenceLogprobs, ReferenceTop, Shaping
 from burnish.stages.rl_critic import Critic, PolicyAndCritic, new_critic
 from burnish.stages.rl_domains import Rule, rules_of, stage_rule
+from burnish.stages.rl_experience import Experience, open_experience
 from burnish.stages.rl_loss import compose, multipliers_of, needs_values
 from burnish.stages.rl_mismatch import Mismatch
 from burnish.stages.rl_parts import Histories
 from burnish.stages.rl_rewards import Rewards, WithRewards
+from burnish.stages.rl_spending import Spending
 from burnish.stages.rl_staleness import Corrected
 from burnish.stages.session import Session
 from burnish.stages.training import Saved
@@ -61,6 +65,8 @@ class Plan:
     mismatch: Mismatch
     corrected: Corrected
     critic: Critic | None
+    spending: Spending
+    experience: Experience | None
     saved: Saved | None
     """What a checkpoint holds, where that is more than the policy."""
     entropies: list[float] = field(default_factory=list[float])
@@ -100,11 +106,16 @@ def make_plan(session: Session, config: Config) -> Plan:
     mismatch, corrected = Mismatch(), Corrected()
     algorithms = _Algorithms(session.policy, config, mismatch, corrected)
     course = open_course(session, config)
+    collector = _collector(session, config, rules, course)
+    histories = _histories(session, config, rules)
+    by_name = {name: algorithms.of(rule) for name, rule in rules.items()}
     return Plan(
-        collector=_collector(session, config, rules, course),
+        collector=collector,
         course=course,
         rules=rules,
-        algorithms={name: algorithms.of(rule) for name, rule in rules.items()},
+        algorithms=by_name,
+        spending=Spending(session, collector, config.aim, histories),
+        experience=_experience(session, config, rules, by_name, histories),
         rewards=rewards,
         mismatch=mismatch,
         corrected=corrected,
@@ -124,7 +135,34 @@ def _collector(session: Session, config: Config, rules: Mapping[str, Rule], cour
         params=_params(config),
         own={name: Sampling(rule.config.group_size, _params(rule.config)) for name, rule in rules.items()},
         is_wanted=lambda group: rules[group.source_name].is_wanted(group),
+        budget=Budget(most=config.max_interactions),
     )
+
+
+def _histories(session: Session, config: Config, rules: Mapping[str, Rule]) -> History | None:
+    if config.histories is None:
+        return None
+    found = open_histories(session, config.histories, sorted({rule.config.temperature for rule in rules.values()}))
+    session.console.print(
+        f"{session.stage_name}: histories of {len(found.placed)} tasks; replies to no task of this recipe: "
+        f"{found.num_elsewhere}",
+        style="dim",
+    )
+    return found
+
+
+def _experience(
+    session: Session, config: Config, rules: Mapping[str, Rule], algorithms: Mapping[str, Algorithm],
+    histories: History | None,
+) -> Experience | None:  # fmt: skip
+    if config.replay is None or histories is None:
+        return None
+    return open_experience(
+        [one.group for one in histories.placed], rules, config.replay,
+        num_fresh=config.prompts_per_step * config.group_size, is_by_turn=config.credit == "turn",
+        filter_overlong=config.overlong_filter, seed=session.train_seed,
+        shapings={name: algorithm.shaping for name, algorithm in algorithms.items()},
+    )  # fmt: skip
 
 
 def _params(config: Config) -> SamplingParams:

@@ -1,7 +1,8 @@
 """One update of stage `rl`, the same for both of its loops: a step's training, and what is written of it.
 
 An update is a batch for each algorithm that its replies need: their gradients add up before the optimiser's one step.
-Every batch is divided once by its own weight, and counts by its replies times the weight of its domains.
+Every batch is divided once by its own weight, and counts by its replies times the weight of its domains. Stored replies
+that are replayed (`rl_experience`) are batches of their own, whose metrics are named for it.
 """
 
 import math
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from burnish.core import metrics as metrics_log
 from burnish.learner.batch import Batch
 from burnish.learner.packing import Row
+from burnish.learner.policy import LossFunction
 from burnish.learner.ranked_policy import AnyPolicy
 from burnish.objectives.dialects import Choice
 from burnish.rollout import invariants
@@ -24,6 +26,7 @@ from burnish.rollout.groups import Group
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_credit import credit_step, key_of
 from burnish.stages.rl_critic import Valued, value_metrics
+from burnish.stages.rl_experience import PREFIX, Replayed, replay_loss
 from burnish.stages.rl_loss import advantages_of, reads_sampler
 from burnish.stages.rl_metrics import mean_scores, step_metrics
 from burnish.stages.rl_mismatch import MISMATCH_LIMIT
@@ -41,10 +44,17 @@ class _Credited(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """The replies of one algorithm in an update."""
+    """The replies of one algorithm in an update, fresh or stored."""
 
     algorithm: Algorithm
     batch: Batch
+    loss: LossFunction
+    is_fresh: bool = True
+
+    def measured(self, update: Mapping[str, float]) -> dict[str, float]:
+        """What an update measured, under names that tell stored replies from fresh ones."""
+        prefix = "" if self.is_fresh else PREFIX
+        return {(name if name == "loss" else f"{prefix}{name}"): value for name, value in update.items()}
 
 
 class _Part(NamedTuple):
@@ -86,16 +96,18 @@ def _train(session: Session, config: Config, plan: Plan, step: int, groups: Sequ
     parts = _parts(session.policy, config, plan, groups)
     if not parts:
         return {"tokens_trained": 0}
+    parts, told = _with_stored(policy, plan, step, parts)
     limit = config.mismatch_limit or MISMATCH_LIMIT[session.loaded.dtype]
     fresh_mismatch = _fresh_mismatch(policy, plan, groups) if config.max_staleness else None
     moves_policy = plan.critic is None or step >= plan.critic.config.num_warmup_steps
     means = _Means()
     for number, part in enumerate(parts):
         if moves_policy:
-            updates = [policy.forward_backward(piece.batch, piece.algorithm.loss) for piece in part.pieces]
+            updates = [piece.measured(policy.forward_backward(piece.batch, piece.loss)) for piece in part.pieces]
             if number == 0:
                 for piece, update in zip(part.pieces, updates, strict=True):
-                    _check_first_update(update, fresh_mismatch, limit, piece.algorithm.choice)
+                    if piece.is_fresh:
+                        _check_first_update(update, fresh_mismatch, limit, piece.algorithm.choice)
             means.add(_together(part.pieces, updates) | {"grad_norm": policy.optim_step(rate)})
         if plan.critic and part.valued:
             means.add(plan.critic.update(part.rows, part.valued, config.value_rate(step)))
@@ -104,7 +116,7 @@ def _train(session: Session, config: Config, plan: Plan, step: int, groups: Sequ
     measured |= dict(plan.corrected.take())
     measured |= dict(value_metrics([part.valued for part in parts if part.valued])) | dict(plan.rewards.metrics())
     num_trained = sum(row.num_trained for part in parts for row in part.rows)
-    return measured | {"learning_rate": rate, "tokens_trained": num_trained}
+    return measured | told | {"learning_rate": rate, "tokens_trained": num_trained}
 
 
 def log_step(
@@ -192,9 +204,47 @@ def _pieces(
             ref_top=algorithm.reference_top(rows) if algorithm.reference_top else None,
             share=algorithm.weight * len(rows) / whole,
         )
-        pieces.append(_Piece(algorithm, batch))
+        pieces.append(_Piece(algorithm, batch, algorithm.loss))
         start = end
     return pieces
+
+
+def _with_stored(
+    policy: AnyPolicy, plan: Plan, step: int, parts: Sequence[_Part]
+) -> tuple[Sequence[_Part], dict[str, float]]:
+    """The parts with what is replayed of stored replies, which are dealt out among them."""
+    if plan.experience is None:
+        return parts, {}
+    temperatures = {name: algorithm.temperature for name, algorithm in plan.algorithms.items()}
+    replayed, told = plan.experience.of(step, policy, temperatures)
+    cap = plan.experience.config.cap
+    found: list[_Part] = []
+    for number, part in enumerate(parts):
+        stored = [
+            _stored_piece(plan.algorithms[one.name], one, slice(number, None, len(parts)), cap) for one in replayed
+        ]
+        found.append(part._replace(pieces=_shared([*part.pieces, *[piece for piece in stored if piece.batch.rows]])))
+    return found, told
+
+
+def _stored_piece(algorithm: Algorithm, replayed: Replayed, which: slice, cap: float) -> _Piece:
+    batch = Batch(
+        rows=replayed.rows[which],
+        aggregate=algorithm.aggregate,
+        max_length=algorithm.max_length,
+        temperature=algorithm.temperature,
+        old_logprobs=replayed.now_logprobs[which],
+    )
+    return _Piece(algorithm, batch, replay_loss(algorithm.choice, cap), is_fresh=False)
+
+
+def _shared(pieces: Sequence[_Piece]) -> list[_Piece]:
+    """Each piece with its share of the update: its replies times the weight of its domains."""
+    whole = sum(piece.algorithm.weight * len(piece.batch.rows) for piece in pieces)
+    return [
+        piece._replace(batch=piece.batch._replace(share=piece.algorithm.weight * len(piece.batch.rows) / whole))
+        for piece in pieces
+    ]
 
 
 def _split(credited: Sequence[_Credited], num_parts: int) -> list[Sequence[_Credited]]:

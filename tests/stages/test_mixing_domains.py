@@ -59,7 +59,7 @@ def gradient_of(session: Session, plan: Plan, groups: list[Group], name: str) ->
     session.policy.reset_optimiser(config.optimiser_config())
     own = {(*member.token_ids,) for group in groups if group.source_name == name for member in group.members}
     (part,) = _parts(session.policy, config, plan, groups)
-    for algorithm, batch in part.pieces:
+    for algorithm, batch, *_ in part.pieces:
         rows = [row if row.token_ids in own else replace(row, advantage=0.0) for row in batch.rows]
         session.policy.forward_backward(batch._replace(rows=rows), algorithm.loss)
     norms = [master.grad.norm() for master in session.policy.masters.values() if master.grad is not None]
