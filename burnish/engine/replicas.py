@@ -177,6 +177,12 @@ class ReplicaEngine:
             self._turns.load(update)
         return update
 
+    def begin_anew(self) -> None:
+        """Have all replicas be as when they were opened, but for their weights; nothing may be under way."""
+        self._end_turns()
+        self._pool.each(Replica.begin_anew)
+        self._log.clear()
+
     def repeated(self) -> Repeated:
         """The replicas, to have them do again what a log tells."""
         self._end_turns()

@@ -151,6 +151,10 @@ class Policy:
         """Go on with the running average as the weights, if one is kept."""
         self.weights.adopt_average()
 
+    def renumber(self, version: int) -> None:
+        """Say which version the weights are, where others took their place."""
+        self.weights.follow(version)
+
     def save(self, folder: Path, *, with_optimiser: bool) -> None:
         """Write masters (and optimiser) into an existing folder."""
         self.weights.save(folder, with_optimiser=with_optimiser)

@@ -95,6 +95,11 @@ class RankedPolicy:
         self._do(Policy.adopt_average)
         self._follow()
 
+    def renumber(self, version: int) -> None:
+        """See `Policy`."""
+        self._do(partial(Policy.renumber, version=version))
+        self._follow()
+
     def save(self, folder: Path, *, with_optimiser: bool) -> None:
         """See `Policy`; rank 0 writes, so its host must see the folder."""
         self._do(partial(Policy.save, folder=folder, with_optimiser=with_optimiser))

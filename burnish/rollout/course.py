@@ -173,7 +173,8 @@ def advance(plan: Plan, state: State, step: int, groups: Sequence[Seen]) -> tupl
 def gated(
     plan: Plan, state: State, promoted: State, kind: GateKind, slipped: Sequence[str]
 ) -> tuple[State, Change | None]:
-    """The state after a gate; `promoted` is that at the last promoted checkpoint, `slipped` the domains that failed."""
+    """The state after a gate; `promoted` is that at the last promoted checkpoint, `slipped` the suites that failed."""
+    slipped = [name for name in slipped if name in plan.rules]  # others have no share to raise
     if kind == "hold":
         return state, None
     stretch = by.normalised(state.trained) if state.trained else {}

@@ -4,7 +4,8 @@ Decisions:
 - What is seen and decided goes into the ledger before the first draw that it touches; a row that is there stays. A
   resumed run folds the rows up to its checkpoint, and steps that it repeats must come to the rows that are there.
 - A change holds from the first draw that was not made when it was decided. With `max_staleness` above 0 draws are made
-  ahead, and so shares follow a little later.
+  ahead, and so shares follow a little later. Those that were under way when a checkpoint was promoted do not come again
+  after a roll-back to it, since some of them may have trained before.
 - A stage whose shares cannot change (`Plan.is_still`) notes nothing, and draws by the entries' weights.
 
 Not covered: a course over several stages `rl`; each begins with what its entries say.
@@ -26,6 +27,7 @@ from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Mixture, Segment
 from burnish.rollout.standing import Seen
 from burnish.stages.guard_config import GuardConfig
+from burnish.stages.guard_suites import guarded_prompts
 from burnish.stages.session import Session
 
 CHANGE, GATE, SEEN = "change", "gate", "seen"
@@ -135,6 +137,11 @@ class Course:
         found = [(step, row) for (step, kind), row in self._rows.items() if kind == GATE and step <= until]
         return sorted(found, key=lambda gate: gate[0])
 
+    @property
+    def first_draw_that_counts(self) -> int:
+        """The first draw after the last roll-back: groups that were drawn before it must not train any more."""
+        return max((row["first_draw"] for _, row in self.gates(1 << 40) if row["kind"] == "roll_back"), default=0)
+
     def _draw_of_promoted(self) -> int:
         """The first draw that the promoted checkpoint has not trained on."""
         step = self.promoted_step(1 << 40)
@@ -169,7 +176,7 @@ class Course:
 def open_course(session: Session, options: Options) -> Course:
     """The course of the session's stage, with the mixture that it turns."""
     plan = plan_of(options, [source.entry for source in session.live_sources])
-    exclude, seed = session.held_out_prompts(), session.train_seed
+    exclude, seed = session.held_out_prompts() | guarded_prompts(session, options.guard), session.train_seed
     return Course(
         plan, session.ledger, session.position,
         lambda segments: Mixture(session.live_sources, seed=seed, exclude=exclude, segments=segments),

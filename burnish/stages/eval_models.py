@@ -13,10 +13,10 @@ Not covered: adapters in peft's format (merge them into a folder first); tasks o
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -32,13 +32,14 @@ from burnish.domains import HasEnvironment
 from burnish.engine.endpoint import Endpoint, EndpointConfig
 from burnish.engine.types import SamplingParams
 from burnish.evals.runs import fingerprint_of_files
-from burnish.evals.suites import OpenSuite
+from burnish.evals.suites import OpenSuite, Suite
 from burnish.models.load import Loaded, load
-from burnish.rollout.attempts import NO_LIMIT, Attempt, make_attempts
+from burnish.rollout.attempts import NO_LIMIT, Attempt, Means, make_attempts
+from burnish.rollout.helper import helper_of
 from burnish.rollout.judge import Judge, judge_in
 from burnish.rollout.mixture import Draw, Source
 from burnish.runtime.local import Background
-from burnish.sandbox import open_box
+from burnish.sandbox import Backend, open_box
 from burnish.stages.export import located
 from burnish.stages.session import make_policy, open_means
 
@@ -89,7 +90,6 @@ class LocalModel:
     def replies(self, opened: OpenSuite, console: Console) -> Iterator[Replied]:
         """See `Candidate`; sampled by the local engine, judged meanwhile."""
         suite, engine = opened.suite, EngineConfig()
-        params = SamplingParams(temperature=suite.temperature, top_p=suite.top_p, max_new_tokens=NO_LIMIT)
         size = max(1, CHUNK_ROUNDS * engine.max_rows // suite.samples)
         with open_means(
             self.loaded,
@@ -101,17 +101,23 @@ class LocalModel:
             tell=console.print,
         ) as means:
             for start in range(0, len(opened.draws), size):
-                attempts = [
-                    Attempt(group_id=draw.task.id, draw=draw, seed=derive(suite.task_seed, draw.task.id),
-                            num_samples=suite.samples, params=params)
-                    for draw in opened.draws[start : start + size]
-                ]  # fmt: skip
-                for attempt, trajectory in make_attempts(means, attempts, lambda group_id, member: False):
-                    assert trajectory.verdict is not None
-                    yield Replied(
-                        attempt.draw, trajectory.member, trajectory.reply, trajectory.stop_reason,
-                        trajectory.num_sampled, trajectory.verdict,
-                    )  # fmt: skip
+                yield from replies_of(means, suite, opened.draws[start : start + size])
+
+
+def replies_of(means: Means, suite: Suite, draws: Sequence[Draw]) -> Iterator[Replied]:
+    """Sample as many replies to each of these tasks as a suite wants, by its own draws, and have them judged."""
+    params = SamplingParams(temperature=suite.temperature, top_p=suite.top_p, max_new_tokens=NO_LIMIT)
+    attempts = [
+        Attempt(group_id=draw.task.id, draw=draw, seed=derive(suite.task_seed, draw.task.id),
+                num_samples=suite.samples, params=params)
+        for draw in draws
+    ]  # fmt: skip
+    for attempt, trajectory in make_attempts(means, attempts, lambda group_id, member: False):
+        assert trajectory.verdict is not None
+        yield Replied(
+            attempt.draw, trajectory.member, trajectory.reply, trajectory.stop_reason, trajectory.num_sampled,
+            trajectory.verdict,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +171,25 @@ def _ask(
 
 
 @contextmanager
-def open_judge(sandbox: SandboxConfig, sources: tuple[Source, ...]) -> Iterator[tuple[Judge, Background]]:
+def open_judge(sandbox: SandboxConfig, sources: Sequence[Source]) -> Iterator[tuple[Judge, Background]]:
     """A judge for replies that come from elsewhere, and the thread that it works in."""
+    with _opened_box(sandbox, sources) as (box, background):
+        yield judge_in(box, num_at_once=sandbox.num_workers), background
+
+
+@contextmanager
+def with_sandbox(means: Means, opened: OpenSuite) -> Iterator[Means]:
+    """Means of another's policy that judge, and make worlds, as a suite says."""
+    sandbox, episodes = opened.suite.sandbox, opened.suite.episodes
+    with _opened_box(sandbox, opened.sources) as (box, background):
+        yield replace(
+            means, judge=judge_in(box, num_at_once=sandbox.num_workers), background=background, backend=box,
+            episodes=episodes, helper=helper_of(episodes),
+        )  # fmt: skip
+
+
+@contextmanager
+def _opened_box(sandbox: SandboxConfig, sources: Sequence[Source]) -> Iterator[tuple[Backend, Background]]:
     with ExitStack() as stack:
         background = stack.enter_context(Background())
         isolation = sandbox.isolation if any(source.domain.executes_code for source in sources) else "none"
@@ -174,7 +197,7 @@ def open_judge(sandbox: SandboxConfig, sources: tuple[Source, ...]) -> Iterator[
         opening = open_box(isolation, num_workers=sandbox.num_workers, options=options)
         box = background.run(opening.__aenter__())
         stack.callback(lambda: background.run(opening.__aexit__(None, None, None)))
-        yield judge_in(box, num_at_once=sandbox.num_workers), background
+        yield box, background
 
 
 def open_model(name: str, api_key_env: str = "") -> Candidate:

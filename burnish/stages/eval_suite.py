@@ -12,7 +12,6 @@ from burnish.core.run_folder import kept_recipe
 from burnish.evals.records import EvalResult
 from burnish.evals.runs import EvalRun, Store, harness_version
 from burnish.evals.suites import OpenSuite, Suite, drawn
-from burnish.rollout.mixture import Draw
 from burnish.stages.eval_models import Candidate, Replied, run_of
 from burnish.stages.progress import progress_bar
 from burnish.stages.session import open_sources
@@ -80,13 +79,14 @@ def _results(candidate: Candidate, opened: OpenSuite, console: Console) -> Seque
         total = len(opened.draws) * opened.suite.samples
         bar = progress.add_task(opened.suite.name, total=total, note=candidate.name)
         for replied in candidate.replies(opened, console):
-            found.append((replied.draw.number, _result(replied.draw, replied)))
+            found.append((replied.draw.number, result_of_reply(replied)))
             progress.advance(bar)
     return [result for _, result in sorted(found, key=lambda each: (each[0], each[1].sample))]
 
 
-def _result(draw: Draw, replied: Replied) -> EvalResult:
-    verdict = replied.verdict
+def result_of_reply(replied: Replied) -> EvalResult:
+    """The record of a judged reply."""
+    draw, verdict = replied.draw, replied.verdict
     return EvalResult(
         task_id=draw.task.id, report_name=draw.source.entry.report_name, source=draw.task.source, score=verdict.score,
         kind=verdict.kind, reply=replied.reply, parts=dict(verdict.parts), stop_reason=replied.stop_reason,

@@ -13,11 +13,12 @@ class GuardConfig(Strict):
     every: int = Field(ge=1)
     """Steps between gates; there is one more after the last step."""
     suites: list[str] = Field(min_length=1)
-    """Domains, by the names that they are reported under: their held-out tasks, `num_eval` of them."""
+    """Names that tasks are reported under: their held-out ones, `num_eval` of each entry. And suites, layers, files of
+    suites, as `burnish eval --suite` takes them."""
     margin: float = Field(default=0.05, gt=0, lt=1)
     """How much lower a suite's mean score may be and still count as no worse."""
     margins: dict[str, float] = {}
-    """Of single suites, where it is another."""
+    """Of single suites, or of all of a layer, where it is another."""
     alpha: float = Field(default=0.05, gt=0, lt=1)
     """The chance that a stage in which nothing gets worse is ever rolled back; and, the other way round, that one ever
     promotes a checkpoint that is worse."""
@@ -32,23 +33,14 @@ class GuardConfig(Strict):
     def _suites_are_named_once(self) -> Self:
         if len(set(self.suites)) < len(self.suites):
             raise ValueError(f"guard: suites names one twice: {self.suites!r}; name each once")
-        if unknown := sorted(self.margins.keys() - set(self.suites)):
-            raise ValueError(
-                f"guard: margins has {unknown[0]!r}, which suites does not name; add it there, or leave it out"
-            )
         for name, margin in self.margins.items():
             if not 0 < margin < 1:
                 raise ValueError(f"guard: margins: a margin lies between 0 and 1; got {margin} for {name!r}")
         return self
 
-    def margin_of(self, suite: str) -> float:
-        """A suite's margin."""
-        return self.margins.get(suite, self.margin)
-
-    def in_words(self, num_steps: int) -> list[str]:
-        """What is guarded, and when."""
-        suites = ", ".join(f"{suite} (margin {self.margin_of(suite):g})" for suite in self.suites)
-        return [f"{self.num_gates(num_steps)} gates, one every {self.every} steps, alpha {self.alpha:g}: {suites}"]
+    def margin_of(self, suite: str, word: str = "") -> float:
+        """A suite's margin; `word` is what the suite was named by."""
+        return self.margins.get(suite, self.margins.get(word, self.margin))
 
     def is_due(self, step: int, num_steps: int) -> bool:
         """Whether a gate comes after so many steps."""

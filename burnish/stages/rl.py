@@ -27,7 +27,7 @@ from burnish.rollout.phases import graph_lines
 from burnish.rollout.scheduler import priority_function
 from burnish.stages import offline_data, training
 from burnish.stages.curriculum import check_signal, plan_of
-from burnish.stages.guard import Guard, check_guard
+from burnish.stages.guard import Guard, check_guard, gate_lines
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_domains import rules_of
@@ -46,7 +46,7 @@ def check_entries(config: Config, entries: Sequence[TaskEntry]) -> None:
     """`ConfigError` where a domain's own options or the scheduler's rules do not fit."""
     rules = rules_of(config, entries)
     check_signal(plan_of(config, entries), {name: rule.config.group_size for name, rule in rules.items()})
-    check_guard(config.guard, list(rules), max_staleness=config.max_staleness, ema_decay=config.ema_decay)
+    check_guard(config.guard, entries)
     if not config.max_staleness:
         return
     scheduler = config.scheduler_config()
@@ -78,7 +78,7 @@ def check_domains(config: Config, domains: Sequence[Domain], episodes: EpisodesC
 def described(config: Config, entries: Sequence[TaskEntry]) -> list[str]:
     """The stage graph, where there is one, and the gates."""
     plan = plan_of(config, entries)
-    gates = config.guard.in_words(config.num_steps) if config.guard else []
+    gates = gate_lines(config.guard, entries, config.num_steps) if config.guard else []
     return [*(graph_lines(plan.rules) if plan.has_graph else []), *gates]
 
 
@@ -101,11 +101,12 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     if first:
         session.ledger.commit_steps(session.position, first - 1)
     plan.course.restore(first)
-    guard = Guard(session, config.guard, plan.course, config.num_steps, plan.saved)
+    guard = Guard(
+        session, config.guard, plan.course, config.num_steps, plan.saved, hands_on_average=config.ema_decay > 0
+    )  # fmt: skip
     guard.begin(first)
-    steps = asynchronous_steps if config.max_staleness else synchronous_steps
     num_barren, num_done = 0, first
-    with progress_bar(session.console) as progress, closing(steps(session, config, plan, first)) as taken:
+    with progress_bar(session.console) as progress, closing(_steps(session, config, plan, guard, first)) as taken:
         bar = progress.add_task("rl", total=config.num_steps, completed=first, note="")
         for step, rewards in enumerate(taken, start=first):
             num_barren = 0 if rewards else num_barren + 1
@@ -116,10 +117,25 @@ def run(session: Session, config: Config) -> dict[str, Any]:
             is_last = step + 1 == config.num_steps
             if is_last or (step + 1) % config.checkpoint_every == 0 or guard.is_due(step + 1):
                 training.settle(session, step, plan.saved, guard.keeps())
-            guard.after(step + 1)
     if num_done != training.newest_step(session):  # the interactions were used up between two checkpoints
         training.settle(session, num_done - 1, plan.saved)
-    return guard.finish() | plan.spending.result()
+    return guard.finish(training.newest_step(session)) | plan.spending.result()
+
+
+def _steps(session: Session, config: Config, plan: Plan, guard: Guard, first: int) -> Generator[dict[str, float]]:
+    """Take the steps, and hold the gates that are due; a loop ends before a gate and another begins behind it."""
+    loop = asynchronous_steps if config.max_staleness else synchronous_steps
+    num_done, is_going_on = first, True
+    while is_going_on and num_done < config.num_steps:
+        is_going_on = False
+        with closing(loop(session, config, plan, num_done)) as taken:
+            for rewards in taken:
+                yield rewards
+                num_done += 1
+                if is_going_on := guard.is_due(num_done):
+                    break
+        if is_going_on:
+            guard.after(num_done)
 
 
 def synchronous_steps(session: Session, config: Config, plan: Plan, first: int) -> Generator[dict[str, float]]:

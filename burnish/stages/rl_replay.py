@@ -2,7 +2,8 @@
 
 What decided (clocks, verifiers, the scheduler) is not asked again: the events in the ledger say which member began at
 which engine step, which verdict had come, what was trained on. Samples are drawn again and must be what was noted of
-them; verdicts are those that were kept. Nothing in the run folder changes, and no sandbox is needed.
+them; verdicts are those that were kept. Nothing in the run folder changes, and no sandbox is needed. What gates decided
+is read as well: a roll-back goes to the weights that the repetition itself had then.
 
 Covered: finished stages, and unfinished ones up to their newest checkpoint; runs that were killed and resumed. Not
 covered: other machines or numbers of threads, where sums may be rounded otherwise; synchronous stages, which a
@@ -62,6 +63,7 @@ from burnish.runtime.local import Background
 from burnish.runtime.opening import open_runtime
 from burnish.stages import training
 from burnish.stages.check import StagePlugin, open_stages
+from burnish.stages.guard_replay import GatesAgain
 from burnish.stages.policy import opened_policy
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_plan import Plan, make_plan
@@ -134,9 +136,13 @@ def _stages(session: Session, stages: Sequence[StagePlugin]) -> Iterator[Repeate
 def _repeat(session: Session, config: Config, num_steps: int, *, is_finished: bool) -> Repeated:
     plan = make_plan(session, config)
     session.policy.reset_optimiser(config.optimiser_config())
-    repetition = _Repetition(session, config, plan)
-    repetition.go(num_steps)
-    repetition.close()
+    with tempfile.TemporaryDirectory(prefix="burnish-replay-") as elsewhere:
+        gates = GatesAgain(session.policy, plan.saved, plan.course, Path(elsewhere), averages=config.ema_decay > 0)
+        repetition = _Repetition(session, config, plan, gates)
+        repetition.go(num_steps)
+        if is_finished:
+            gates.finish(num_steps)
+        repetition.close()
     if is_finished:
         session.policy.adopt_average()
     ours = weights_hash(session.policy.masters)
@@ -151,8 +157,8 @@ def _repeat(session: Session, config: Config, num_steps: int, *, is_finished: bo
 class _Repetition:
     """One stage, driven by its events."""
 
-    def __init__(self, session: Session, config: Config, plan: Plan) -> None:
-        self._session = session
+    def __init__(self, session: Session, config: Config, plan: Plan, gates: GatesAgain) -> None:
+        self._session, self._gates = session, gates
         self._moments = from_ledger(session.ledger.events(session.position))
         versions = Versions()
         versions.begin(0, session.policy.version)
@@ -177,8 +183,10 @@ class _Repetition:
                     continue
                 self._demand(not (self._turns and finished), f"more was finished before {event} than in the run")
                 finished += self._apply(event)
-                if isinstance(event, Trained) and event.step + 1 == num_steps:
-                    return
+                if isinstance(event, Trained):
+                    if event.step + 1 == num_steps:
+                        return
+                    self._gate(event.step + 1)
             self._demand(not finished, f"engine step {moment.tick} finished more than the run's did")
 
     def close(self) -> None:
@@ -273,6 +281,13 @@ class _Repetition:
             self._stream.end(number)
         if self._turns:
             self._turns.learned()
+
+    def _gate(self, step: int) -> None:
+        """Put the weights in place that the run's gate after so many steps did."""
+        if self._gates.after(step):
+            self._trainer.versions.renumber(self._session.policy.version)
+            if self._turns:
+                self._turns.learned()
 
     def _verdict(self, key: Key) -> Verdict:
         record = self._records.get((key.number, key.member))

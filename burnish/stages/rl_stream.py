@@ -14,6 +14,8 @@ Decisions:
   contains, from the same rollouts, and comes to the same weights. Then it goes on with the groups that were under way:
   finished members stay, the others are begun anew.
 - At the stage's end what is left is dropped and booked. Groups without signal are replaced as they end.
+- A loop that is closed between two steps leaves the engine as it was opened, and another goes on as in a new process:
+  so gates evaluate. What was drawn before the last roll-back is dropped then, and what was not begun never is.
 - An engine in this process samples from the learner's own weights, so an update is made when it may be loaded.
   Replicas have copies: an update is made as soon as its batch is ready, while they go on, and is then sent to them.
 """
@@ -90,6 +92,9 @@ def asynchronous_steps(
     try:
         while loop.step < config.num_steps:
             yield loop.next_step()
+    except GeneratorExit:
+        loop.stop()
+        raise
     finally:
         loop.leave_worlds()
         background.stop()
@@ -120,7 +125,8 @@ class _Loop:
         options = scheduler_config(trainer.config, trainer.plan.rules)
         self._scheduler = Scheduler(options, first_version=self.step, accounts=self._accounts)
         issued = {number_of(group_id) for group_id in self._ledger.issued(session.position)}
-        self._numbers: Iterator[int] = (number for number in count() if number not in issued)
+        first_draw = trainer.plan.course.first_draw_that_counts
+        self._numbers: Iterator[int] = (number for number in count(first_draw) if number not in issued)
         self._recorded: dict[tuple[int, int], Trajectory] = {}
         self._held: BatchPlan | None = None
         self._sent: int | None = None
@@ -129,7 +135,20 @@ class _Loop:
         self._num_let_go = 0
         if moments:
             self._append([Interrupted()])
+        self._give_up(before=first_draw)
         self._take_up(moments)
+
+    def _give_up(self, before: int) -> None:
+        """Drop what is left of the groups that were drawn before a roll-back."""
+        left = [number for one in self._ledger.pending(self._session.position) if (number := number_of(one)) < before]
+        if not left:
+            return
+        ended = [Ended(number, "rolled_back") for number in left]
+        with self._ledger.together():
+            self._ledger.consume(self.step, dropped=[self._trainer.origin.group_id(number) for number in left])
+            self._append(ended)
+        for event in ended:
+            self._trainer.note_end(event)
 
     def _take_up(self, moments: Sequence[Moment]) -> None:
         """Go on with the groups that an earlier process had begun, in the order in which it began them."""
@@ -146,6 +165,12 @@ class _Loop:
     def leave_worlds(self) -> None:
         """Leave no world of an episode running."""
         self._stream.leave_worlds()
+
+    def stop(self) -> None:
+        """Leave nothing in the engine."""
+        self._stream.interrupt()
+        if self._replicas:
+            self._replicas.begin_anew()
 
     def next_step(self) -> dict[str, float]:
         """Sample and judge until a batch is ready, and train on it."""

@@ -43,6 +43,10 @@ class Versions:
                 "the checkpoint and the ledger are not of one run; start again under another name"
             )
 
+    def renumber(self, version: int) -> None:
+        """A gate has put other weights in the place of those that the next step was to begin from."""
+        self._at[-1] = version
+
     def step_of(self, version: int) -> int:
         """The last step that begins from weights no newer than these."""
         return bisect_right(self._at, version) - 1
