@@ -81,6 +81,7 @@ class Verdict:
 
     Build one with `scored`, `of_points`, `unscorable`, `timed_out` or `infrastructure_error`. `from_cache` says how it
     was come by, not what it is: parts and evidence are then those of the first reply that had the same answer.
+    `took_s` is for how long it was judged, the queue aside; 0 where it was looked up, or found for an equal reply.
     """
 
     kind: VerdictKind

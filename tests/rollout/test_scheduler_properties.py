@@ -93,7 +93,7 @@ def test_no_prompt_waits_for_ever_however_poor_its_priority(seed, order):
     weights = dict(zip("abc", map(float, order), strict=True))
     config = config_of({}, {"lookahead": 12, "max_staleness": 1, "num_batches": 30, "ageing_s": 1.0})
     world = World(config, seed, domains=("a", "b", "c"), failure_share=0.0, alike_share=0.0)
-    world.scheduler._intake._priority = lambda prospect: weights[prospect.domain]
+    world.scheduler._state.intake._priority = lambda prospect: weights[prospect.domain]
     world.run()
     trained = {int(group.group_id) % 3 for plan in world.batches[5:] for group in plan.groups}
     assert trained == {0, 1, 2}
