@@ -7,20 +7,27 @@ Each is fitted (`burnish plan fit`) and simulated, and its own mean time from up
 comes out. *Foretold* is the asynchronous run by what the synchronous one alone has shown, as one would who has only
 that. Not in the times: checkpoints, and what comes before the first update. Groups without signal are not replaced,
 since a synchronous run does that wave by wave, which the simulator does not know.
+
+What is measured is itself a sample: printed behind it is the standard error of the mean step, as if steps were
+independent (where they overlap it is less). By itself, a run is simulated with the very delays that it met, so that
+most of that is not in the error; foretold, the two runs met different ones, and the error has the noise of both.
 """
 
 import argparse
 import contextlib
 import io
+import math
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import NamedTuple
 
 from burnish.core.recipe import Recipe
 from burnish.plan.cluster import Cluster
 from burnish.plan.fit import fit
-from burnish.plan.fit_steps import measured_step_s
+from burnish.plan.fit_steps import measured_steps_s
 from burnish.plan.simulate import simulate
 from burnish.rollout.scheduler_config import SchedulerConfig
 from burnish.stages.rl_config import Config
@@ -36,6 +43,8 @@ class Comparison(NamedTuple):
     name: str
     simulated_s: float
     measured_s: float
+    noise: float
+    """Standard error of what was measured, and of what was foretold from, as a share."""
 
     @property
     def error(self) -> float:
@@ -54,9 +63,8 @@ def main() -> None:
     print(f"load average {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder:
         for one in compare(Path(folder), options.steps, options.median_s, options.sigma, options.max_staleness):
-            print(
-                f"{one.name:<40} simulated {one.simulated_s:6.3f} s  measured {one.measured_s:6.3f} s  {one.error:+.1%}"
-            )
+            times = f"simulated {one.simulated_s:6.3f} s  measured {one.measured_s:6.3f} s"
+            print(f"{one.name:<40} {times}  {one.error:+.1%} (noise {one.noise:.0%})")
     print(f"load average {os.getloadavg()[0]:.1f}")
 
 
@@ -67,13 +75,22 @@ def compare(runs: Path, num_steps: int, median_s: float, sigma: float, max_stale
         with contextlib.redirect_stdout(io.StringIO()):
             run_recipe(recipe, runs, resume=False)
     sync, asyn = (fit(runs / recipe.name, POSITION, scheduler_of(recipe)) for recipe in recipes)
-    sync_s, asyn_s = (measured_step_s(runs / recipe.name, STAGE) for recipe in recipes)
+    sync_steps_s, asyn_steps_s = (measured_steps_s(runs / recipe.name, STAGE) for recipe in recipes)
+    sync_s, asyn_s = fmean(sync_steps_s), fmean(asyn_steps_s)
+    sync_noise, asyn_noise = _noise(sync_steps_s), _noise(asyn_steps_s)
     foretold = sync.model_copy(update={"scheduler": asyn.scheduler})
     return [
-        Comparison("synchronous, by itself", _step_s(sync), sync_s),
-        Comparison(f"max_staleness {max_staleness}, by itself", _step_s(asyn), asyn_s),
-        Comparison(f"max_staleness {max_staleness}, foretold by the other", _step_s(foretold), asyn_s),
-    ]
+        Comparison("synchronous, by itself", _step_s(sync), sync_s, sync_noise),
+        Comparison(f"max_staleness {max_staleness}, by itself", _step_s(asyn), asyn_s, asyn_noise),
+        Comparison(
+            f"max_staleness {max_staleness}, foretold by the other", _step_s(foretold), asyn_s,
+            math.hypot(sync_noise, asyn_noise),
+        ),
+    ]  # fmt: skip
+
+
+def _noise(steps_s: Sequence[float]) -> float:
+    return stdev(steps_s) / math.sqrt(len(steps_s)) / fmean(steps_s)
 
 
 def scheduler_of(recipe: Recipe) -> SchedulerConfig:

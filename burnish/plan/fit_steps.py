@@ -45,11 +45,10 @@ def step_s(values: Mapping[str, float]) -> float:
     return values["train_s"] + _sample_s(values) + values.get("idle_s", 0.0)
 
 
-def measured_step_s(run: Path, stage: str) -> float:
-    """The mean time from update to update: what `Outcome.step_s` of the fitted cluster is about."""
+def measured_steps_s(run: Path, stage: str) -> list[float]:
+    """The times from update to update: `Outcome.step_s` of the fitted cluster is about their mean."""
     rows = [row.values for row in rows_of(run, stage)]
-    between_s = [step_s(row) - row["train_s"] + before["train_s"] for before, row in pairwise(rows)]
-    return sum(between_s) / len(between_s)
+    return [step_s(row) - row["train_s"] + before["train_s"] for before, row in pairwise(rows)]
 
 
 def synchronous(rows: Sequence[metrics.Row], groups: Sequence[Sequence[Trajectory]], batch_groups: int) -> list[Spell]:

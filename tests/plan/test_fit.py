@@ -15,7 +15,7 @@ from burnish.core.types import Trajectory, Verdict
 from burnish.data import trajectory_files
 from burnish.plan.cluster import Cluster
 from burnish.plan.fit import fit
-from burnish.plan.fit_steps import measured_step_s
+from burnish.plan.fit_steps import measured_steps_s
 from burnish.plan.simulate import simulate
 from burnish.rollout.scheduler_config import SchedulerConfig
 from burnish.rollout.stream_log import Began, Chosen, Cut, Event, Key, Sampled, Trained, to_json
@@ -83,7 +83,8 @@ def test_the_simulated_run_takes_about_as_long_as_the_real_one(run):
     sample_s = [0.01 * 12 + 0.002 * 40, 0.01 * 30 + 0.002 * 77, 0.01 * 40 + 0.002 * 48]
     train_s = [0.3 + 0.004 * total for total in (52, 107, 88)]
     measured = (sum(sample_s) + sum(train_s)) / 3
-    assert measured_step_s(run, STAGE) == pytest.approx((sum(sample_s[1:]) + sum(train_s[:2])) / 2)
+    between_s = [sample_s[1] + train_s[0], sample_s[2] + train_s[1]]
+    assert measured_steps_s(run, STAGE) == pytest.approx(between_s)
     assert simulate(longer).step_s == pytest.approx(measured, rel=0.15)
 
 
@@ -123,7 +124,7 @@ def test_asynchronous_times_come_from_what_was_in_the_engine_when(run):
                     sample_s=0.01 * num_steps + 0.002 * (num_tokens - num_steps))  # fmt: skip
     found = fitted(run, max_staleness=2)
     assert (found.engines.token_s, found.engines.token_s_per_member) == pytest.approx((0.01, 0.002))
-    assert measured_step_s(run, STAGE) == pytest.approx(0.75 + (0.15 + 0.01) / 2)
+    assert measured_steps_s(run, STAGE) == pytest.approx([0.75 + 0.15, 0.75 + 0.01])
 
 
 def judged(run: Path, *members: tuple[str, float, float, bool]) -> Cluster:
