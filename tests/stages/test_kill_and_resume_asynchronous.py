@@ -25,6 +25,18 @@ stages = [
   { use = "rl", num_steps = 6, prompts_per_step = 4, group_size = 4, checkpoint_every = 3, max_draws_factor = 3, max_staleness = 2 },
 ]
 """  # noqa: E501  a table of TOML is one line
+EPISODES = """
+name = "broken"
+seed = 4
+threads = 1
+model = { name = "tiny" }
+episodes = { max_open = 8 }
+tasks = [{ domain = "tests.stages.hashed_rooms", num_eval = 2, when_check_fails = "train_anyway" }]
+stages = [
+  { use = "evaluate" },
+  { use = "rl", num_steps = 6, prompts_per_step = 4, group_size = 4, checkpoint_every = 3, max_draws_factor = 3, max_staleness = 2, credit = "turn" },
+]
+"""  # noqa: E501  a table of TOML is one line
 STAGE = 1
 EVENTS = "SELECT COUNT(*) >= {} FROM events"
 KILLS = {
@@ -37,9 +49,12 @@ KILLS = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("recipe", [pytest.param(RECIPE, id="replies"), pytest.param(EPISODES, id="episodes")])
 @pytest.mark.parametrize("queries", [pytest.param(queries, id=name) for name, queries in KILLS.items()])
-def test_a_killed_run_consumes_each_prompt_once_and_is_repeated_bit_for_bit(queries: list[str], tmp_path: Path) -> None:
-    run = KilledRun(tmp_path, RECIPE)
+def test_a_killed_run_consumes_each_prompt_once_and_is_repeated_bit_for_bit(
+    recipe: str, queries: list[str], tmp_path: Path
+) -> None:
+    run = KilledRun(tmp_path, recipe)
     for query in queries:
         run.kill_when(lambda query=query: run.ledger_says(query))
     run.finish()
