@@ -37,6 +37,8 @@ FORK_S: Final = 30.0
 OUTPUTS: Final = ("stdout", "stderr", "answer")
 INLINE_BYTES: Final = 1 << 15
 SPARE_BYTES: Final = 48 << 20  # of a group, for the server's and the kernel's own
+GROUP_CPU_SHARE: Final = 1.1  # of the job's processor time, and
+GROUP_CPU_S: Final = 0.5  # beyond it: for what the slot and its watcher need of the group's own
 SPARE_PROCESSES: Final = 6  # the slot, the cell, and a cell that is going
 
 
@@ -140,7 +142,16 @@ class Slot:
             stack.callback(os.close, pidfd)
             limits = job.limits
             killing = _Killing(pidfd)
-            collected = collect(pipes, link.fileno(), cancel, killing.begin, limits.wall_s, limits.output_bytes)
+            most_cpu_s = (cpu_before_s or 0.0) + limits.cpu_s * GROUP_CPU_SHARE + GROUP_CPU_S
+            collected = collect(
+                pipes,
+                link.fileno(),
+                cancel,
+                killing.begin,
+                limits.wall_s,
+                limits.output_bytes,
+                lambda: (self._cpu_s() or 0.0) > most_cpu_s,
+            )
             is_gone = killing.is_over() and collected.is_gone
             report = _receive_report(link) if is_gone else None
         ran_out = self._ran_out_of_memory()

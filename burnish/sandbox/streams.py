@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 CHUNK_BYTES: Final = 1 << 16
 DYING_S: Final = 10.0
+LOOK_EVERY_S: Final = 0.2
 PATIENCE_S: Final = 0.004  # in which no pipe is looked at; a writer that fills one waits as long
 _DEATH: Final = "death"
 _CANCEL: Final = "cancel"
@@ -63,13 +64,22 @@ class Collected:
 class _Collection:
     """The state of one collecting: who is still open, what is written, whether the end has begun."""
 
-    def __init__(self, pipes: Mapping[str, int], kill: Callable[[], None], wall_s: float, cap_bytes: int) -> None:
+    def __init__(
+        self,
+        pipes: Mapping[str, int],
+        kill: Callable[[], None],
+        wall_s: float,
+        cap_bytes: int,
+        is_spent: Callable[[], bool],
+    ) -> None:
         self._written = {name: bytearray() for name in pipes}
         self._names = {fd: name for name, fd in pipes.items()}
         self._num_pipes = len(pipes)
         self._kill = kill
         self._cap_bytes = cap_bytes
+        self._is_spent = is_spent
         self._deadline = time.monotonic() + wall_s
+        self._next_look = time.monotonic() + LOOK_EVERY_S
         self._is_dead = False
         self._is_ending = False
         self._is_given_up = False
@@ -87,17 +97,22 @@ class _Collection:
             self._poll.register(fd, select.POLLIN)
         self._names |= ends
         while (self._num_pipes or not self._is_dead) and not self._is_given_up:
-            ready = self._poll.poll(math.ceil(1e3 * max(0.0, self._deadline - time.monotonic())))
-            if not ready:
-                self._expire()
-            for fd, _ in ready:
+            until = min(self._deadline, self._next_look)
+            for fd, _ in self._poll.poll(math.ceil(1e3 * max(0.0, until - time.monotonic()))):
                 self._take(fd)
+            self._check(time.monotonic())
         texts = {name: bytes(text[: self._cap_bytes]) for name, text in self._written.items()}
         return Collected(stopped=self._stopped, is_gone=not self._is_given_up, **texts)
 
-    def _expire(self) -> None:
-        self._is_given_up = self._is_ending
-        self._stop("timed_out")
+    def _check(self, now: float) -> None:
+        """Look at the clocks, also while a job keeps its pipes busy."""
+        if now >= self._deadline:
+            self._is_given_up = self._is_ending
+            self._stop("timed_out")
+        elif now >= self._next_look:
+            self._next_look = now + LOOK_EVERY_S
+            if not self._is_ending and self._is_spent():
+                self._stop("timed_out")
 
     def _stop(self, reason: Stopped) -> None:
         if not self._is_ending:
@@ -143,10 +158,17 @@ class _Collection:
 
 
 def collect(
-    pipes: Mapping[str, int], death_fd: int, cancel: Cancel, kill: Callable[[], None], wall_s: float, cap_bytes: int
+    pipes: Mapping[str, int],
+    death_fd: int,
+    cancel: Cancel,
+    kill: Callable[[], None],
+    wall_s: float,
+    cap_bytes: int,
+    is_spent: Callable[[], bool] = lambda: False,
 ) -> Collected:
     """Collect from the pipes stdout, stderr and answer until `death_fd` says that the job is dead.
 
-    Past the deadline, or past `cap_bytes` over all three, call `kill` and go on to the death, for `DYING_S` at most.
+    Past the deadline, past `cap_bytes` over all three, or once it `is_spent`, which is asked now and then, call `kill`
+    and go on to the death, for `DYING_S` at most.
     """
-    return _Collection(pipes, kill, wall_s, cap_bytes).run(death_fd, cancel.fileno())
+    return _Collection(pipes, kill, wall_s, cap_bytes, is_spent).run(death_fd, cancel.fileno())

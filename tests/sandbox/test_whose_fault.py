@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -57,6 +59,44 @@ def test_files_that_cannot_all_be_are_the_jobs_failure(run, files):
     outcome = run("print(1)", files=files)
     assert (outcome.ending, outcome.exit_code) == ("exited", 1)
     assert outcome.stderr.startswith(b"the files of the job: ")
+
+
+TAKE_BACK = """
+import os
+back = os.open("/proc/self/fd/1", os.O_RDONLY | os.O_NONBLOCK)
+while True:
+    os.write(1, b"x")
+    try:
+        os.read(back, 1)
+    except BlockingIOError:
+        pass
+"""
+
+
+def test_a_pipe_that_is_always_busy_moves_no_deadline():
+    pipes = [os.pipe() for _ in range(3)]
+    death, dead = socket.socketpair()
+    cancel = Cancel()
+    player = subprocess.Popen([sys.executable, "-I", "-S", "-c", TAKE_BACK], stdout=pipes[0][1])
+    release = threading.Timer(6.0, player.kill)  # so that a failure is no hang
+    release.start()
+    for _, far in pipes:
+        os.close(far)
+
+    def kill() -> None:
+        player.kill()
+        dead.close()
+
+    ends = dict(zip(("stdout", "stderr", "answer"), (near for near, _ in pipes), strict=True))
+    started = time.monotonic()
+    with death, player:
+        collected = collect(ends, death.fileno(), cancel, kill, 0.5, 1 << 30)
+    took_s = time.monotonic() - started
+    release.cancel()
+    cancel.close()
+    for near, _ in pipes:
+        os.close(near)
+    assert collected.stopped == "timed_out" and took_s < 4
 
 
 def test_no_read_of_an_output_blocks():

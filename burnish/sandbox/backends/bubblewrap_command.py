@@ -7,6 +7,7 @@ nobody; what of `/proc` is about the machine is covered.
 import ctypes
 import itertools
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Final
 
 from burnish.sandbox import host
 from burnish.sandbox.backends.stewarded import steward_source
-from burnish.sandbox.inside import seccomp
+from burnish.sandbox.inside import rlimits, seccomp
 from burnish.sandbox.inside.launch import DEVICES, LINKS, USERS, Plan
 from burnish.sandbox.types import ResourceLimits
 
@@ -58,6 +59,7 @@ def command(
     }
     inside = steward_source(f"from burnish.sandbox.backends.steward import server; server.serve(**{order!r})")
     return [
+        *_without_cores(),
         program,
         *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
         "--new-session",
@@ -76,6 +78,12 @@ def command(
         *("--remount-ro", "/", "--chdir", "/scratch", "--seccomp", str(fds[0])),
         *("--", plan.interpreter, "-I", "-S", "-X", "utf8", "-c", inside),
     ], fds
+
+
+def _without_cores() -> list[str]:
+    """Set the limit on cores before bwrap, within which the filter keeps it as it is; prlimit is of util-linux."""
+    found = shutil.which("prlimit")
+    return [found, f"--core={rlimits.CORE_BYTES}:{rlimits.CORE_BYTES}"] if found else []
 
 
 def _filter_bytes() -> bytes:

@@ -29,7 +29,7 @@ Request = dict[str, Json]
 
 _PACKAGE: Final = Path(__file__).parents[2]
 _STEWARD: Final = {
-    "burnish.sandbox.inside.program": "sandbox/inside/program.py",
+    **{f"burnish.sandbox.inside.{name}": f"sandbox/inside/{name}.py" for name in ("program", "spent")},
     **{
         f"burnish.sandbox.backends.steward.{name}": f"sandbox/backends/steward/{name}.py"
         for name in ("files", "trees", "running", "requests", "server")

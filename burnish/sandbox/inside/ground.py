@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from burnish.sandbox.inside import keeper, kernel, mounts
+from burnish.sandbox.inside import keeper, kernel, mounts, rlimits
 from burnish.sandbox.inside.room import DRY, ROOM_UID
 
 BUILD_AT: Final = "/sys"  # exists everywhere, and holds nothing that is wanted
@@ -43,6 +43,7 @@ class Plan:
 def main() -> NoReturn:
     """Take the plan from the command line and carry it out."""
     plan = Plan(**json.loads(sys.argv[1]))
+    rlimits.forbid_cores()
     in_user_mode = plan.mode == "user"
     if in_user_mode:
         _become_own_user()

@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from burnish.sandbox.inside import kernel, user_maps
+from burnish.sandbox.inside import kernel, rlimits, user_maps
 
 BUILD_AT: Final = "/sys"
 FOLDERS: Final = ("proc", "dev", "dev/shm", "etc", "tmp", "work", "scratch", "zygote")
@@ -55,6 +55,7 @@ class Plan:
 def main() -> NoReturn:
     """Take the plan from the command line and carry it out."""
     plan = Plan(**json.loads(sys.argv[1]))
+    rlimits.forbid_cores()
     if plan.mode == "user":
         user_maps.become_root_of_one()
     elif plan.ranges:

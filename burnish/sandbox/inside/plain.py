@@ -13,11 +13,11 @@ def main() -> NoReturn:
     path, cpu_s, memory_mb, disk_mb = sys.argv[1:]
     with open(path, encoding="utf-8", errors="surrogatepass", newline="") as file:
         source = file.read()
+    rlimits.forbid_cores()
     whole_s = max(1, math.ceil(float(cpu_s)))
     for name, soft, hard in (
         (resource.RLIMIT_CPU, whole_s, whole_s + 1),
         (resource.RLIMIT_FSIZE, int(disk_mb) << 20, int(disk_mb) << 20),
-        (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_AS, int(memory_mb) << 20, int(memory_mb) << 20),
     ):
         rlimits.lower(name, soft, hard)

@@ -1,7 +1,9 @@
 """Limits of a process, which go down and never up: the host's own may be lower than what is asked for."""
 
+import contextlib
 import resource
 import sys
+from typing import Final
 
 
 def lower(name: int, soft: int, hard: int) -> None:
@@ -14,3 +16,14 @@ def most(name: int) -> int:
     """How high a limit can be set."""
     allowed = resource.getrlimit(name)[1]
     return sys.maxsize if allowed == resource.RLIM_INFINITY else allowed
+
+
+CORE_BYTES: Final = 1
+"""Where cores go to a program of the host's, as with systemd, the kernel heeds no limit but this one: with 0 it would
+start that program, as the host's root, for each job that crashes."""
+
+
+def forbid_cores() -> None:
+    """Let a crash leave no core, in a file or with a program; a lower limit that only root could raise stays."""
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (CORE_BYTES, CORE_BYTES))

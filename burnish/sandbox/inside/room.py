@@ -261,7 +261,6 @@ def _limit(room: Room, order: Launch) -> None:
     limits = room.limits
     cpu_s = max(1, math.ceil(order.cpu_s))
     for name, soft, hard in (
-        (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_FSIZE, limits.disk_mb << 20, limits.disk_mb << 20),
         (resource.RLIMIT_NOFILE, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
         (resource.RLIMIT_NPROC, limits.num_processes + 1, limits.num_processes + 1),

@@ -6,7 +6,10 @@ a network namespace alone leaves AF_VSOCK open before Linux 7.0.
 
 Blocked although harmless in itself: memfd, SysV and POSIX queues and shared memory, since their pages
 escape the limits on files and address space (`/dev/shm` stays); `prlimit` on other processes, which
-would let a job strangle the watcher that shares its uid. `clone3` answers ENOSYS because its flags lie
+would let a job strangle the watcher that shares its uid. What the whole host shares and no namespace divides is
+closed as well: slots for asynchronous I/O, huge pages, core scheduling. `sync` and `syncfs` say that they have done
+it, since all that a job can write is memory, and so does whoever lowers the limit on core files, which `rlimits`
+has set for good. `clone3` answers ENOSYS because its flags lie
 in memory where a filter cannot see them; C libraries then use `clone`.
 
 Covered: x86_64 (x32 refused), aarch64. Not covered: an allow-list of all system calls.
@@ -15,6 +18,7 @@ Covered: x86_64 (x32 refused), aarch64. Not covered: an allow-list of all system
 import ctypes
 import errno
 import platform
+import resource
 import socket
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -37,10 +41,14 @@ OFFSET_NUMBER: Final = 0
 OFFSET_ARCHITECTURE: Final = 4
 OFFSET_FIRST_ARGUMENT: Final = 16
 OFFSET_SECOND_ARGUMENT: Final = 24
+OFFSET_THIRD_ARGUMENT: Final = 32
+OFFSET_FOURTH_ARGUMENT: Final = 40
 
 NEW_NAMESPACE_FLAGS: Final = kernel.NEW_PLACE | kernel.CLONE_NEWUSER
 CLONE_PARENT: Final = 0x8000
 """Makes a child of the caller's parent: of the slot, which would neither find nor reap it."""
+MAP_HUGETLB: Final = 0x4_0000
+PR_SCHED_CORE: Final = 62
 TIOCSTI: Final = 0x5412
 TIOCLINUX: Final = 0x541C
 LAST_KNOWN_CALL: Final = 469  # file_setattr, Linux 6.17
@@ -127,13 +135,18 @@ BLOCKED: Final = {
     "sethostname": Numbers(170, 161),
     "setdomainname": Numbers(171, 162),
     "vmsplice": Numbers(278, 75),
+    "io_setup": Numbers(206, 0),
 }
+DONE_ALREADY: Final = {"sync": Numbers(162, 81), "syncfs": Numbers(306, 267)}
 SOCKET: Final = Numbers(41, 198)
 SOCKETPAIR: Final = Numbers(53, 199)
 CLONE: Final = Numbers(56, 220)
 CLONE3: Final = Numbers(435, 435)
 IOCTL: Final = Numbers(16, 29)
 PRLIMIT: Final = Numbers(302, 261)
+SETRLIMIT: Final = Numbers(160, 164)
+PRCTL: Final = Numbers(157, 167)
+MMAP: Final = Numbers(9, 222)
 ARCHITECTURES: Final = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
 
 
@@ -158,6 +171,7 @@ def _fail(code: int) -> Instruction:
 
 
 _ALLOWED: Final = Instruction(RETURN, 0, 0, ALLOW)
+_DONE: Final = _fail(0)  # the call answers 0, and nothing was done
 
 
 class _Span(NamedTuple):
@@ -171,6 +185,27 @@ def _only_if_first_is(wanted: int, code: int) -> list[Instruction]:
     return [_load(OFFSET_FIRST_ARGUMENT), Instruction(JUMP_EQUAL, 0, 1, wanted), _ALLOWED, _fail(code)]
 
 
+def _unless_first_is(refused: int, verdict: Instruction) -> list[Instruction]:
+    return [_load(OFFSET_FIRST_ARGUMENT), Instruction(JUMP_EQUAL, 0, 1, refused), verdict, _ALLOWED]
+
+
+def _prlimit() -> list[Instruction]:
+    """Of one's own limits all but that on core files, which may be read: where the third argument, a pointer, is 0."""
+    return [
+        _load(OFFSET_FIRST_ARGUMENT),
+        Instruction(JUMP_EQUAL, 1, 0, 0),
+        _fail(errno.EPERM),
+        _load(OFFSET_SECOND_ARGUMENT),
+        Instruction(JUMP_EQUAL, 0, 4, resource.RLIMIT_CORE),
+        _load(OFFSET_THIRD_ARGUMENT),
+        Instruction(JUMP_EQUAL, 0, 3, 0),
+        _load(OFFSET_THIRD_ARGUMENT + 4),
+        Instruction(JUMP_EQUAL, 0, 1, 0),
+        _ALLOWED,
+        _DONE,
+    ]
+
+
 def _verdicts(machine: str) -> dict[int, list[Instruction]]:
     """What each call gets that is not simply allowed."""
 
@@ -180,7 +215,16 @@ def _verdicts(machine: str) -> dict[int, list[Instruction]]:
     found = {of(call): [_fail(errno.EPERM)] for call in BLOCKED.values()}
     found[of(CLONE3)] = [_fail(errno.ENOSYS)]
     found[of(SOCKET)] = found[of(SOCKETPAIR)] = _only_if_first_is(socket.AF_UNIX, errno.EAFNOSUPPORT)
-    found[of(PRLIMIT)] = _only_if_first_is(0, errno.EPERM)
+    found |= {of(call): [_DONE] for call in DONE_ALREADY.values()}
+    found[of(PRLIMIT)] = _prlimit()
+    found[of(SETRLIMIT)] = _unless_first_is(resource.RLIMIT_CORE, _DONE)
+    found[of(PRCTL)] = _unless_first_is(PR_SCHED_CORE, _fail(errno.EPERM))
+    found[of(MMAP)] = [
+        _load(OFFSET_FOURTH_ARGUMENT),
+        Instruction(JUMP_ANY_BIT, 0, 1, MAP_HUGETLB),
+        _fail(errno.EPERM),
+        _ALLOWED,
+    ]
     found[of(CLONE)] = [
         _load(OFFSET_FIRST_ARGUMENT),
         Instruction(JUMP_ANY_BIT, 0, 1, NEW_NAMESPACE_FLAGS | CLONE_PARENT),

@@ -28,7 +28,6 @@ OPEN_SLOT: Final = b"slot"
 NICENESS: Final = 5
 NUM_WARM_RUNS: Final = 20
 FIXED_LIMITS: Final = (
-    (resource.RLIMIT_CORE, 0),
     (resource.RLIMIT_NOFILE, entry.MAX_DESCRIPTORS),
     (resource.RLIMIT_MEMLOCK, 0),
     (resource.RLIMIT_MSGQUEUE, 0),

@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 
 from burnish.sandbox.inside import kernel
 from burnish.sandbox.inside.entry import Order
+from burnish.sandbox.inside.spent import Spent
 
 LOOK_EVERY_S: Final = 0.02
 OVER_MEMORY: Final = 1
@@ -22,12 +23,13 @@ TICKS_A_S: Final = os.sysconf("SC_CLK_TCK")
 def watch(order: Order, inherited_kb: int) -> NoReturn:
     """Look at the tree until it uses more than the order says, and end with what that is."""
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    spent = Spent()
     while True:
         pids = [name for name in os.listdir("/proc") if name.isdigit()]
         used_kb = (memory_kb(f"/proc/{pid}/status") - inherited_kb for pid in pids if pid != FIRST_PID)
         if sum(max(0, each_kb) for each_kb in used_kb) > order.memory_mb << 10:
             os._exit(OVER_MEMORY)
-        if sum(map(_cpu_s, pids)) > order.cpu_s:
+        if spent.ticks({int(pid): fields for pid in pids if (fields := _stat(pid))}) > order.cpu_s * TICKS_A_S:
             os._exit(OVER_TIME)
         time.sleep(LOOK_EVERY_S)
 
@@ -41,11 +43,10 @@ def memory_kb(path: str, proc_fd: int | None = None) -> int:
         return 0
 
 
-def _cpu_s(pid: str) -> float:
-    """Processor time of one live process and the children that it has reaped."""
+def _stat(pid: str) -> list[bytes]:
+    """What follows the name in `/proc/PID/stat`, the state first; nothing if the process has gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
+            return file.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return sum(map(int, fields[11:15])) / TICKS_A_S
+        return []

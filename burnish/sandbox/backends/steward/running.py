@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from burnish.sandbox.backends.steward import files
 from burnish.sandbox.backends.steward.files import Request
 from burnish.sandbox.inside import program
+from burnish.sandbox.inside.spent import Spent
 
 LOOK_EVERY_S: Final = 0.005
 COUNT_EVERY_S: Final = 0.02
@@ -29,6 +30,7 @@ DRAIN_S: Final = 0.2
 CHUNK_BYTES: Final = 1 << 16
 MAX_DESCRIPTORS: Final = 256
 ANSWER_FD: Final = 3
+CORE_BYTES: Final = 1  # as in `inside/rlimits`: with 0, a program of the host's might be given the core
 PR_SET_DUMPABLE: Final = 4
 OUTPUTS: Final = ("stdout", "stderr", "answer")
 
@@ -106,7 +108,7 @@ def _limit(request: Request, is_job: bool) -> None:
     with open("/proc/self/statm") as file:
         own = [int(pages) * mmap.PAGESIZE for pages in file.read().split()]
     limits = [
-        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_CORE, CORE_BYTES, CORE_BYTES),
         (resource.RLIMIT_MEMLOCK, 0, 0),
         (resource.RLIMIT_MSGQUEUE, 0, 0),
         (resource.RLIMIT_FSIZE, disk, disk),
@@ -134,6 +136,7 @@ class _Watched:
         self._rest = memoryview(base64.b64decode(request["stdin"]))
         self._cap_bytes = int(request["output_bytes"])
         self._cpu_s = float(request["cpu_s"])
+        self._spent = Spent()
         self._next_count = 0.0
         self._written = {name: bytearray() for name in outputs}
         self._stopped: str | None = None
@@ -166,8 +169,8 @@ class _Watched:
         if (now := time.monotonic()) < self._next_count:
             return False
         self._next_count = now + COUNT_EVERY_S
-        stats = [stat for pid in pids() if (stat := _stat(pid)) and int(stat[3]) == self._child]
-        return sum(int(ticks) for stat in stats for ticks in stat[11:15]) / TICKS_A_S > self._cpu_s
+        stats = {pid: stat for pid in pids() if (stat := _stat(pid)) and int(stat[3]) == self._child}
+        return self._spent.ticks(stats) > self._cpu_s * TICKS_A_S
 
     def _drain(self, deadline: float) -> None:
         """Take what still lies in the pipes of the dead child; who it left behind may write on for ever."""
@@ -190,7 +193,10 @@ class _Watched:
         return num_bytes
 
     def _read(self, name: str, fd: int) -> int:
-        chunk = os.read(fd, CHUNK_BYTES)
+        try:
+            chunk = os.read(fd, CHUNK_BYTES)
+        except BlockingIOError:  # the child has taken back what it wrote
+            return 0
         if not chunk:
             self._selector.unregister(fd)
         if self._stopped is None:
