@@ -13,8 +13,9 @@ or files are as they should be, or a script agrees. In training, good habits add
 all of them only with the outcome; on held-out tasks the score is the outcome alone.
 
 Options: `levels` (of the ladder 0 to 5), `families` (names), `held_out` (for evaluation: `with` the families that are
-never trained on, `without` them, `only` them), `process` (false: training is paid the outcome alone too),
-`turn_tokens`, `command_s`, `observation_chars`.
+never trained on, `without` them, `only` them), `process` (false: training is paid the outcome alone too), `tools`
+(names; all where nothing is said, and fewer for a policy that takes in little), `turn_tokens`, `command_s`,
+`observation_chars`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ from burnish.domains.terminal.environment import Settings, TerminalEnvironment
 from burnish.domains.terminal.grounds import Grounds
 from burnish.domains.terminal.spec import TerminalTask, task_of
 from burnish.domains.terminal.store import Store, open_store
-from burnish.domains.terminal.tools import TOOLS
+from burnish.domains.terminal.tools import TOOLS, chosen
 from burnish.sandbox import Backend, Box
 
 SYSTEM: Final = "You work in a Linux terminal, in /work. Do what you are asked, then submit."
@@ -50,6 +51,7 @@ class TerminalOptions(Strict):
     families: list[str] = []
     held_out: Literal["with", "without", "only"] = "with"
     process: bool = True
+    tools: list[str] = []
     turn_tokens: int = Field(default=192, ge=16)
     command_s: float = Field(default=30.0, gt=0)
     observation_chars: int = Field(default=2000, ge=200)
@@ -148,6 +150,7 @@ def load(argument: str, options: Options) -> Terminal:
     """Open the domain; see the module's docstring."""
     name = "terminal" + (f":{argument}" if argument else "")
     config = validate(TerminalOptions, dict(options), f"options of domain {name!r}")
+    tools = chosen(config.tools, f"options of domain {name!r}")
     is_path = "/" in argument or Path(argument).is_dir() if argument else False
     if argument and not is_path:
         if config.families:
@@ -156,8 +159,8 @@ def load(argument: str, options: Options) -> Terminal:
     if is_path:
         if given := sorted(options.keys() & {"levels", "families", "held_out"}):
             raise ConfigError(f"domain {name!r}: {', '.join(given)} choose among generated tasks; a store has its own")
-        return Terminal(name=name, options=config, store=open_store(Path(argument)))
-    domain = Terminal(name=name, options=config)
+        return Terminal(name=name, options=config, tools=tools, store=open_store(Path(argument)))
+    domain = Terminal(name=name, options=config, tools=tools)
     for family in config.families:
         families.family(family)
     if not domain.rungs("eval"):

@@ -1,8 +1,9 @@
 """The tools of the terminal, as OpenAI's API writes them. Descriptions are short: a small model reads them all."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, cast
 
+from burnish.core.errors import ConfigError
 from burnish.core.types import Json
 from burnish.domains import Tool
 
@@ -35,3 +36,13 @@ TOOLS: Final[tuple[Tool, ...]] = (
     _tool("page", "Show more of a long output, from a character on.", start=dict(_NUMBER)),
     _tool("submit", "Say that the work is done."),
 )  # fmt: skip
+
+
+def chosen(names: Collection[str], where: str) -> Sequence[Tool]:
+    """The tools of these names, all where none are named; `ConfigError` for unknown ones, or without an end."""
+    by_name = {str(cast(Mapping[str, Json], tool["function"])["name"]): tool for tool in TOOLS}
+    if unknown := sorted(set(names) - by_name.keys()):
+        raise ConfigError(f"{where}: tools: no tool {', '.join(map(repr, unknown))}; there are: {', '.join(by_name)}")
+    if names and "submit" not in names:
+        raise ConfigError(f"{where}: tools: without 'submit' no episode would end by itself; add it")
+    return [tool for name, tool in by_name.items() if not names or name in names]
