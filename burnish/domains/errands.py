@@ -1,7 +1,8 @@
 """Errands in several steps, planned in one reply, carried out by a small simulator. For evaluation only.
 
 **State**: rooms, things that lie in them, and a goal ("the lamp in the attic"). Option `num_errands` (1 to 6, default
-1): how many things must be elsewhere; `num_things` (default 3).
+1): how many things must be elsewhere; `num_things` (default 3); `num_begun` (0 to 3): so many steps of the first errand
+were taken before, for models that cannot plan a whole one.
 
 **Action**: one reply with one step a line: `go ROOM`, `take THING`, `drop THING`. One thing is carried at a time.
 Other lines are ignored.
@@ -86,6 +87,7 @@ class ErrandsOptions(Strict):
 
     num_errands: int = Field(default=1, ge=1, le=6)
     num_things: int = Field(default=3, ge=1, le=10)
+    num_begun: int = Field(default=0, ge=0, le=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,7 @@ class Errands:
 
     num_errands: int
     num_things: int
+    num_begun: int = 0
     name: str = "errands"
     executes_code: bool = False
 
@@ -108,22 +111,27 @@ class Errands:
         rng = Random(derive(seed, self.name, self.num_errands, self.num_things, index))
         places = {thing: rng.choice(ROOMS) for thing in rng.sample(THINGS, self.num_things)}
         goal = {thing: rng.choice([r for r in ROOMS if r != places[thing]]) for thing in [*places][: self.num_errands]}
-        start = rng.choice(ROOMS)
-        listed = " ".join(f"The {thing} is in the {room}." for thing, room in places.items())
+        world = begun(World(room=rng.choice(ROOMS), places=places), goal, self.num_begun)
+        listed = " ".join(
+            f"The {thing} is in the {room}." if room else f"You carry the {thing}."
+            for thing, room in world.places.items()
+        )
         wanted = ", ".join(f"the {thing} in the {room}" for thing, room in goal.items())
-        truth: dict[str, Json] = {"room": start, "places": {**places}, "goal": {**goal}}
+        carried: dict[str, Json] = {"carried": world.carried} if world.carried else {}
+        truth: dict[str, Json] = {"room": world.room, "places": {**world.places}, "goal": {**goal}, **carried}
         return Task(
             id=task_id(self.name, split, seed, index),
             domain=self.name,
-            messages=(Message(role="user", content=RULES.format(room=start, things=listed, goal=wanted)),),
+            messages=(Message(role="user", content=RULES.format(room=world.room, things=listed, goal=wanted)),),
             truth=truth,
-            gold="\n".join(plan(World(room=start, places=places), goal)),
+            gold="\n".join(plan(world, goal)),
             limits=Limits(max_new_tokens=24 + 32 * self.num_errands),
         )
 
     async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
         """Carry out the steps of a reply."""
-        world = World(room=str(task.truth["room"]), places=_texts(task.truth["places"]))
+        carried = str(task.truth.get("carried", ""))
+        world = World(room=str(task.truth["room"]), places=_texts(task.truth["places"]), carried=carried)
         goal = _texts(task.truth["goal"])
         steps = STEP.findall((after_thinking(reply) or "")[:20_000])[:MOST_STEPS]
         num_useful, num_valid = 0, 0
@@ -142,14 +150,26 @@ class Errands:
 
 
 def plan(world: World, goal: Mapping[str, str]) -> list[str]:
-    """Steps that meet a goal, thing after thing."""
+    """Steps that meet a goal, what is carried first, and then thing after thing."""
     steps: list[str] = []
     room = world.room
-    for thing, home in goal.items():
+    for thing, home in sorted(goal.items(), key=lambda each: each[0] != world.carried):
         place = world.places[thing]
-        steps += [*([f"go {place}"] if place != room else []), f"take {thing}", f"go {home}", f"drop {thing}"]
+        if thing != world.carried:
+            steps += [*([f"go {place}"] if place != room else []), f"take {thing}"]
+            room = place
+        steps += [*([f"go {home}"] if home != room else []), f"drop {thing}"]
         room = home
     return steps
+
+
+def begun(world: World, goal: Mapping[str, str], num_steps: int) -> World:
+    """The world after the first steps of a plan."""
+    for step in plan(world, goal)[:num_steps]:
+        after = world.after(*step.split())
+        assert after is not None, "a plan can be carried out"
+        world = after
+    return world
 
 
 def _texts(value: Json) -> dict[str, str]:
@@ -166,4 +186,4 @@ def load(argument: str, options: Options) -> Errands:
             f"domain 'errands': num_errands = {config.num_errands} with num_things = {config.num_things}; each errand "
             "needs a thing of its own"
         )
-    return Errands(num_errands=config.num_errands, num_things=config.num_things)
+    return Errands(num_errands=config.num_errands, num_things=config.num_things, num_begun=config.num_begun)

@@ -47,6 +47,11 @@ def check_entries(config: Config, entries: Sequence[TaskEntry]) -> None:
     rules = rules_of(config, entries)
     check_signal(plan_of(config, entries), {name: rule.config.group_size for name, rule in rules.items()})
     check_guard(config.guard, entries)
+    if config.carry_moments and not any(rule.normaliser == "running" for rule in rules.values()):
+        raise ConfigError(
+            "stage 'rl': carry_moments carries the moments of normaliser 'running', and no entry of tasks has it; set "
+            "it in [tasks.rl], or leave carry_moments out"
+        )
     if not config.max_staleness:
         return
     scheduler = config.scheduler_config()
@@ -118,8 +123,10 @@ def run(session: Session, config: Config) -> dict[str, Any]:
             if is_last or (step + 1) % config.checkpoint_every == 0 or guard.is_due(step + 1):
                 training.settle(session, step, plan.saved, guard.keeps())
     if num_done != training.newest_step(session):  # the interactions were used up between two checkpoints
-        training.settle(session, num_done - 1, plan.saved)
-    return guard.finish(training.newest_step(session)) | plan.spending.result()
+        training.settle(session, num_done - 1, plan.saved, guard.keeps())
+    result = guard.finish(training.newest_step(session)) | plan.spending.result()
+    plan.rewards.leave(session.folder.checkpoint(session.stage_name))
+    return result
 
 
 def _steps(session: Session, config: Config, plan: Plan, guard: Guard, first: int) -> Generator[dict[str, float]]:

@@ -70,6 +70,8 @@ class Config(Updates):
     """Tasks of a kind that fails more often than others of its domain are drawn more often; None: they are not."""
     guard: GuardConfig | None = None
     """Suites that must not get worse: every few steps the newest weights are promoted, held or rolled back."""
+    carry_moments: bool = False
+    """Normaliser `running` goes on from the moments that the stage `rl` before left, where it left any."""
     max_interactions: int | None = Field(None, ge=1)
     """The stage ends before it would take more: turns that an environment answered, or replies that were judged."""
     histories: str | None = None

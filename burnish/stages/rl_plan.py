@@ -101,6 +101,8 @@ def make_plan(session: Session, config: Config) -> Plan:
     of_stage = stage_rule(config)
     rules = rules_of(config, [source.entry for source in session.live_sources])
     rewards = Rewards(rules)
+    if config.carry_moments:
+        rewards.carry_over(session.folder.checkpoint(session.checkpoint))
     critic = _critic(session, config, of_stage.choice)
     weights = PolicyAndCritic(session.own_policy, critic) if critic else session.policy
     mismatch, corrected = Mismatch(), Corrected()

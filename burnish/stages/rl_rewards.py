@@ -3,6 +3,9 @@
 `of` is called once a step, with the groups that train: the running moments count each of those once, in the same order
 in an unbroken run, a resumed one and a replay. A checkpoint keeps them beside the policy. Groups that scored alike and
 were drawn again are not counted where replies are compared, since no advantage is made of them.
+
+Each stage begins with moments of its own, unless it carries over those that the stage `rl` before has left in its last
+checkpoint: `[tasks.rl]` is the same for all stages, so the rewards are on the same scale; only the policy has moved.
 """
 
 from collections import defaultdict
@@ -62,13 +65,20 @@ class Rewards:
         states = RunningStates(domains={name: running.state for name, running in self._running.items()})
         (folder / FILE).write_text(states.model_dump_json(), encoding="utf-8")
 
+    def leave(self, folder: Path) -> None:
+        """Leave the running moments, if there are any, for a later stage."""
+        if self.has_state:
+            self.save(folder)
+
+    def carry_over(self, folder: Path) -> None:
+        """Go on from what an earlier stage left, if it did; domains that it had nothing of begin afresh."""
+        states = _read(folder) if (folder / FILE).exists() else {}
+        for name in states.keys() & self._running.keys():
+            self._running[name].state = states[name]
+
     def load(self, folder: Path) -> None:
         """Read what `save` wrote."""
-        try:
-            states = RunningStates.model_validate_json((folder / FILE).read_bytes()).domains
-        except (OSError, ValidationError) as error:
-            message = f"cannot read {str(folder / FILE)!r}: {error}; go on from another checkpoint"
-            raise RunFolderError(message) from error
+        states = _read(folder)
         if states.keys() != self._running.keys():
             raise RunFolderError(
                 f"{str(folder / FILE)!r} has running moments of {', '.join(states) or 'nothing'}, and the recipe wants "
@@ -95,6 +105,14 @@ class Rewards:
                 return [reward for group in groups for reward in by_rank(rule.rewards(group))]
             case "component":
                 return [reward for group in groups for reward in by_component(rule.parts(group), rule.reward.weights)]
+
+
+def _read(folder: Path) -> Mapping[str, RunningState]:
+    try:
+        return RunningStates.model_validate_json((folder / FILE).read_bytes()).domains
+    except (OSError, ValidationError) as error:
+        message = f"cannot read {str(folder / FILE)!r}: {error}; go on from another checkpoint"
+        raise RunFolderError(message) from error
 
 
 def _check_names(name: str, rule: Rule, groups: Sequence[Group]) -> None:

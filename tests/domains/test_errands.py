@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from burnish.domains import open_domain
-from burnish.domains.errands import World, plan, steps_left
+from burnish.domains.errands import World, begun, plan, steps_left
 
 
 def judged(reply, truth=None, **options):
@@ -56,3 +56,22 @@ def test_the_known_plan_takes_no_useless_step_for_one_errand_and_always_ends_rig
         "go attic",
         "drop lamp",
     ]
+
+
+@pytest.mark.parametrize("num_begun", [1, 2, 3])
+@pytest.mark.parametrize("num", [1, 2])
+def test_an_errand_that_was_begun_goes_on_from_where_it_stands(num_begun, num):
+    domain = open_domain("errands", {"num_errands": num, "num_things": 3, "num_begun": num_begun})
+    for index in range(10):
+        task = domain.task("eval", 1, index)
+        assert asyncio.run(domain.verify(task, task.gold, None)).score == 1
+        assert ("You carry the" in task.messages[0].content) == bool(task.truth.get("carried"))
+        empty = asyncio.run(domain.verify(task, "", None))
+        assert empty.score == 0
+
+
+def test_what_is_carried_goes_home_first():
+    goal = {"map": "garden", "lamp": "porch"}
+    world = World(room="cellar", places={"map": "attic", "lamp": ""}, carried="lamp")
+    assert plan(world, goal) == ["go porch", "drop lamp", "go attic", "take map", "go garden", "drop map"]
+    assert begun(world, goal, 2) == World(room="porch", places={"map": "attic", "lamp": "porch"})

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from burnish.cli import app
 from burnish.core import metrics
+from burnish.core.errors import ConfigError
 from burnish.core.recipe import Recipe
 from burnish.core.types import Verdict
 from burnish.learner.policy import Policy
@@ -21,11 +22,13 @@ from burnish.rollout.collect import StepRollouts
 from burnish.rollout.groups import Group
 from burnish.rollout.stream_log import Key, Sampled, Trained, from_ledger
 from burnish.stages import rl, training
+from burnish.stages.check import open_stages
 from burnish.stages.report import _curves
 from burnish.stages.rl_plan import Plan, make_plan
 from burnish.stages.rl_replay import replay
 from burnish.stages.rl_rewards import FILE
 from burnish.stages.rl_update import _parts, log_step, train
+from burnish.stages.runner import run_recipe
 from burnish.stages.session import Session, open_session
 from tests.stages import streams
 from tests.stages.streams import ScriptedVerdicts, config_of, session_of
@@ -201,6 +204,28 @@ def test_going_back_to_a_checkpoint_takes_the_moments_back_too(tmp_path: Path) -
         assert plan.rewards.metrics() != then
         plan.saved.load(session.folder.checkpoint(training.step_name(session, 1)))
         assert plan.rewards.metrics() == then
+
+
+def weight_after(runs: Path, **second: Any) -> float:
+    """How many rewards the moments stand for after the first step of a second stage, behind one that has left some."""
+    made = recipe(MIXED, num_steps=1)
+    tasks = [entry.model_copy(update={"when_check_fails": "train_anyway"}) for entry in made.tasks]
+    stages = [made.stages[0], made.stages[0] | second]
+    assert run_recipe(made.model_copy(update={"stages": stages, "tasks": tasks}), runs, resume=False) == 0
+    (row,) = [row for row in metrics.read(runs / "mixed" / "metrics.jsonl") if row.stage == "1-rl"]
+    moments = json.loads((runs / "mixed" / "checkpoints" / "1-rl" / FILE).read_bytes())["domains"]
+    assert row.values[f"normaliser/{POINTS}/mean"] == pytest.approx(moments[POINTS]["mean"])
+    return moments[POINTS]["weight"]
+
+
+def test_a_stage_goes_on_with_the_moments_of_the_one_before_where_it_is_told_to(tmp_path: Path) -> None:
+    fresh, carried = weight_after(tmp_path / "fresh"), weight_after(tmp_path / "carried", carry_moments=True)
+    assert carried > 1.5 * fresh
+
+
+def test_moments_that_nobody_has_cannot_be_carried() -> None:
+    with pytest.raises(ConfigError, match=r"no entry of tasks has it; set it in \[tasks.rl\]"):
+        open_stages(recipe({RIGHT: {}}, carry_moments=True))
 
 
 def test_each_part_is_logged_apart_and_the_means_of_scores_stay_what_they_were(tmp_path: Path) -> None:
