@@ -26,6 +26,8 @@ from burnish.chat.tool_syntax import (
     CLOSING,
     MISTRAL,
     OPENING,
+    PYTHON_CLOSING,
+    PYTHON_OPENING,
     PYTHON_TAG,
     SEPARATOR,
     WRITERS,
@@ -33,12 +35,14 @@ from burnish.chat.tool_syntax import (
     blocks,
     form,
     function,
+    is_python,
     loads,
     parameters,
     read_block,
     read_fenced,
     read_mistral,
     read_object,
+    read_python,
     write_fenced,
 )
 from burnish.core.errors import ConfigError
@@ -155,6 +159,9 @@ def _calls(said: str, tools: Mapping[str, Tool]) -> list[ToolCall]:
     if fenced:
         return fenced
     bare = said.strip().removeprefix(PYTHON_TAG).strip()
+    python = bare.removeprefix(PYTHON_OPENING).removesuffix(PYTHON_CLOSING).strip()
+    if is_python(python):
+        return read_python(python)
     return _bare(bare) if bare.startswith("{") or bare.startswith("[{") else []
 
 

@@ -5,15 +5,17 @@
 - `pairs`: `<tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>` (GLM 4.5).
 - `mistral`: `[TOOL_CALLS][{"name": ..., "arguments": {...}}]`.
 - `bare`: `{"name": ..., "parameters": {...}}` as the whole turn (Llama 3; with `arguments`, or as OpenAI's API has it).
+- Python: `[NAME(KEY=VALUE)]` as the whole turn, bare (Llama 4) or between tags (LFM2); read, and not written.
 - `fenced`: a block of Markdown whose first line is the tool and its short arguments; for models without tools.
 
 Decisions: all of them are read from any model, since a model that writes another family's call means it; one is
 written. Everything is linear in the text: places are found by `split` and `partition`, never by a pattern that can
 try again.
 Values inside tags are text, which the tool's schema then makes numbers of.
-Not covered: calls in Python syntax (LFM2, Llama 4), OpenAI's Harmony, Gemma 4: no model of those is supported yet.
+Not covered: OpenAI's Harmony, Gemma 4: no model of those is supported yet.
 """
 
+import ast
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +26,9 @@ from burnish.core.types import Json, ToolCall
 OPENING, CLOSING = "<tool_call>", "</tool_call>"
 MISTRAL: Final = "[TOOL_CALLS]"
 PYTHON_TAG: Final = "<|python_tag|>"
+PYTHON_OPENING, PYTHON_CLOSING = "<|tool_call_start|>", "<|tool_call_end|>"
+LONGEST_PYTHON: Final = 20_000
+"""Characters of calls in Python's syntax, whose parser is not ours."""
 SEPARATOR: Final = "======="
 """Parts the texts of a fenced call, where a tool takes several."""
 ALIASES: Final = {"bash": "shell", "sh": "shell", "console": "shell"}
@@ -125,6 +130,32 @@ def read_mistral(said: str) -> list[ToolCall]:
     if not isinstance(value, list):
         raise Unreadable(f"a list of calls must follow {MISTRAL}")
     return [read_object(entry) for entry in value]
+
+
+def is_python(said: str) -> bool:
+    """Whether a turn looks like a list of calls in Python's syntax."""
+    name, opened, _ = said[1:].lstrip()[:200].partition("(")
+    return said.startswith("[") and bool(opened) and name.isidentifier()
+
+
+def read_python(said: str) -> list[ToolCall]:
+    """Read a list of calls with values by name."""
+    if len(said) > LONGEST_PYTHON:
+        raise Unreadable(f"calls of more than {LONGEST_PYTHON} characters")
+    try:
+        calls = ast.parse(said, mode="eval").body
+        return [_python_call(call) for call in calls.elts] if isinstance(calls, ast.List) else []
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):  # what its parser says of hostile text
+        raise Unreadable("a call is [NAME(KEY=VALUE)], its values plain ones") from None
+
+
+def _python_call(call: ast.expr) -> ToolCall:
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+        raise ValueError("no call with values by name")
+    values = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords if one.arg is not None}
+    if len(values) < len(call.keywords):
+        raise ValueError("values without a name")
+    return ToolCall(name=call.func.id, arguments=json.loads(json.dumps(values, allow_nan=False)))
 
 
 def read_object(value: Json) -> ToolCall:

@@ -71,6 +71,8 @@ READ = [
     ('<|python_tag|>{"name": "view", "parameters": {"path": "a"}}', {"path": "a"}),
     ("<think>```view b\n```</think>\n```view a\n```", {"path": "a"}),
     ("```tool\n{\"name\": \"view\", \"arguments\": {\"path\": \"a\"}}\n```", {"path": "a"}),
+    ("[view(path='a', first=3)]", {"path": "a", "first": 3}),
+    ('<|tool_call_start|>[view(path="a")]<|tool_call_end|>', {"path": "a"}),
     ("For example:\n```python\nprint(1)\n```\n```view a\n```", {"path": "a"}),
 ]  # fmt: skip
 
@@ -105,6 +107,14 @@ def test_bash_blocks_are_the_shell():
         ("```view\n```", "view needs path"),
         ("{\"name\": \"view\"", "invalid JSON"),
         ("[TOOL_CALLS]{}", "list of calls"),
+        ("[view('a')]", "[NAME(KEY=VALUE)]"),
+        ("[view(path=open('a'))]", "[NAME(KEY=VALUE)]"),
+        ("[view(path=b'a')]", "[NAME(KEY=VALUE)]"),
+        ("[view(path=1e999)]", "[NAME(KEY=VALUE)]"),
+        ("[view(**{'path': 'a'})]", "[NAME(KEY=VALUE)]"),
+        ("[view(path=" + "-" * 15_000 + "1)]", "[NAME(KEY=VALUE)]"),
+        ("[view(path=" + "[" * 15_000 + ")]", "[NAME(KEY=VALUE)]"),
+        ("[view(path='a'), submit()]", "2 calls; make one"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_a_short_sentence(turn, complaint):
@@ -117,6 +127,7 @@ PIECES = [
     "</arg_key>", "<arg_value>", "</arg_value>", "[TOOL_CALLS]", "<|python_tag|>", "```", "````", "```shell\n", "\n",
     '{"name": "view", "arguments": {"path": "a"}}', '{"name":', "[", "{", "}", '"', "\\", "'", "view", "=======\n",
     "<think>", "</think>", "\x00", "\ud800", "é", "9" * 5000, "\t", " ", "=", ">", "submit",
+    "[view(path='a')]", "[view(", "path=", ")", ",", "<|tool_call_start|>", "<|tool_call_end|>",
 ]  # fmt: skip
 
 
@@ -133,12 +144,12 @@ def test_no_mixture_of_pieces_raises():
 @pytest.mark.parametrize(
     "unit",
     ["[", '{"a":', "<tool_call>", "</tool_call>", "```", "```shell\n", "<parameter=", "<arg_key>", "\\", '"', "`",
-     "<tool_call><function=", "'", "\n", "=======\n", "</think>"],
+     "<tool_call><function=", "'", "\n", "=======\n", "</think>", "[view(", "(", "-"],
 )  # fmt: skip
 def test_a_turn_that_only_repeats_something_is_read_in_time_that_grows_with_its_length(unit):
     """Four times the text: quadratic work would take sixteen times as long."""
     texts = [unit * (size // len(unit)) for size in (40_000, 160_000)]
-    for prefix in ("", "<tool_call>", "```shell ", "[TOOL_CALLS]"):
+    for prefix in ("", "<tool_call>", "```shell ", "[TOOL_CALLS]", "[view(path="):
         short, long = (min(_time_of(prefix + text) for _ in range(3)) for text in texts)
         assert long < 10 * max(short, 0.002)
 
