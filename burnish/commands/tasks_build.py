@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -15,6 +15,8 @@ from burnish.core.types import Split
 from burnish.data.packages import fetch
 from burnish.data.packages.build import Built, build
 from burnish.data.packages.catalogue import SHIPPED, Package, Tree, lay_out, read_catalogue
+from burnish.data.packages.copies import copies
+from burnish.data.packages.survey import Refused
 from burnish.data.packages.trial import Trial
 from burnish.domains.terminal import families, package_tasks
 from burnish.domains.terminal.store_writer import StoreWriter, writing
@@ -78,33 +80,77 @@ def _fill(writer: StoreWriter, turns: Sequence[tuple[families.Family, int]], spl
 async def _build_packages(
     packages: Sequence[Package], num: int, seed: int, work: Path, index: str, isolation: str, workers: int
 ) -> list[Built]:
-    built: list[Built] = []
+    trees = [lay_out(package, fetch.sdist(package, work / "sdists", index)) for package in packages]
     async with open_box(isolation, num_workers=workers) as box:
-        for number, package in enumerate(packages):
-            share = num // len(packages) + (number < num % len(packages))
-            tree = lay_out(package, fetch.sdist(package, work / "sdists", index))
-            built.append(await _build_one(tree, share, seed, box, work, workers))
+        seen = await copies(trees, box)
+        for name, where in seen.items():
+            typer.echo(f"left out: {name}: a place sees a copy of it, {where!r}, the answer to all its tasks", err=True)
+        usable = [tree for tree in trees if tree.package.name not in seen]
+        built = await spread(usable, num, lambda tree, share: _build_one(tree, share, seed, box, work, workers))
+    if not built:
+        raise ConfigError(f"none of {len(packages)} packages can be used here; the lines above say why")
     return built
 
 
-async def _build_one(tree: Tree, num: int, seed: int, box: Backend, work: Path, workers: int) -> Built:
-    started, tried = time.monotonic(), [0]
+async def spread(
+    trees: Sequence[Tree], num: int, build_one: Callable[[Tree, int], Awaitable[Built | None]]
+) -> list[Built]:
+    """Ask each package for its share; what some cannot give, the others are asked for."""
+    asked, built = {tree.package.name: 0 for tree in trees}, dict[str, Built]()
+    able, missing = list(trees), num
+    while able and missing > 0:
+        for number, tree in enumerate(able):
+            name = tree.package.name
+            asked[name] += missing // len(able) + (number < missing % len(able))
+            if asked[name] and (one := await build_one(tree, asked[name])) is not None:
+                built[name] = one
+        able = [
+            tree for tree in able if (one := built.get(tree.package.name)) and len(one.kept) == asked[tree.package.name]
+        ]
+        missing = num - sum(len(one.kept) for one in built.values())
+    return list(built.values())
 
-    def tell(trial: Trial) -> None:
-        tried[0] += 1
-        if tried[0] % 20 == 0:
-            typer.echo(
-                f"{tree.package.name}: {tried[0]} tried, {(time.monotonic() - started) / tried[0]:.1f} s each", err=True
-            )
 
-    run_tests = package_tasks.runner(tree, box)
-    one = await build(tree, num, seed, box, run_tests, work, num_workers=workers, tell=tell)
+async def _build_one(tree: Tree, num: int, seed: int, box: Backend, work: Path, workers: int) -> Built | None:
+    """Build from one package; None if it is refused, which is said."""
+    progress = Progress(tree.package.name, num)
+    try:
+        one = await build(
+            tree, num, seed, box, package_tasks.runner(tree, box), work, num_workers=workers, tell=progress.tell
+        )
+    except Refused as error:
+        typer.echo(f"left out: {error}", err=True)
+        return None
     counts = ", ".join(f"{name} {count}" for name, count in sorted(one.counts.items()))
+    about = one.summary
     typer.echo(
-        f"{tree.package.name} {tree.package.version}: {one.num_tests} stable tests ({one.num_unstable} not), "
-        f"{one.num_sites} sites, {counts}; {time.monotonic() - started:.0f} s, {tried[0]} tried now"
+        f"{tree.package.name} {tree.package.version}: {about.num_tests} stable tests ({about.num_unstable} not), "
+        f"{about.num_sites} sites, {counts}; {progress.seconds:.0f} s, {progress.num_tried} tried now"
     )
     return one
+
+
+class Progress:
+    """One line a wave of tries."""
+
+    def __init__(self, name: str, num: int) -> None:
+        self._name, self._num = name, num
+        self._started = time.monotonic()
+        self.num_tried = self._num_kept = 0
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._started
+
+    def tell(self, tried: Sequence[Trial]) -> None:
+        """Say how far it is."""
+        self.num_tried += len(tried)
+        self._num_kept += sum(trial.status == "kept" for trial in tried)
+        if tried:
+            each = self.seconds / self.num_tried
+            line = f"{self.num_tried} tried now, {self._num_kept} kept of {self._num} wanted, {each:.1f} s a try"
+            typer.echo(f"{self._name}: {line}", err=True)
 
 
 def _write(writer: StoreWriter, built: Built) -> None:

@@ -24,12 +24,24 @@ class Hunk:
 def hunks(faulty: str, right: str) -> list[Hunk]:
     """List the edits from the faulty text to the right one; applied from the last to the first they make it."""
     old_lines, new_lines = faulty.splitlines(keepends=True), right.splitlines(keepends=True)
-    blocks = SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes()
+    start = _num_equal(old_lines, new_lines)  # faults are small and files are not
+    end = _num_equal(old_lines[start:][::-1], new_lines[start:][::-1])
+    middles = old_lines[start : len(old_lines) - end], new_lines[start : len(new_lines) - end]
+    blocks = SequenceMatcher(None, *middles, autojunk=False).get_opcodes()
     return [
-        _unique(faulty, old_lines, new_lines, (old_first, old_end), (new_first, new_end))
+        _unique(
+            faulty, old_lines, new_lines, (start + old_first, start + old_end), (start + new_first, start + new_end)
+        )
         for tag, old_first, old_end, new_first, new_end in blocks
         if tag != "equal"
     ]
+
+
+def _num_equal(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines two texts begin with alike."""
+    return next(
+        (number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
 
 
 def _unique(

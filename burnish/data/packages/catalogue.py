@@ -96,6 +96,8 @@ def lay_out(package: Package, sdist: Mapping[str, bytes]) -> Tree:
             if _is_below(name, [old]):
                 files[new + name.removeprefix(old)] = content
                 break
+    if odd := [name for name, content in files.items() if name.endswith(".py") and not _is_text(content)]:
+        raise ConfigError(f"package {package.name!r}: {odd[0]!r} is not UTF-8; add it to the catalogue's drops")
     tree = Tree(package=package, files=files)
     if not tree.sources or not tree.tests:
         raise ConfigError(

@@ -1,8 +1,8 @@
-"""What runs inside the box: a suite under coverage with one context a test, or a few tests for what they say.
+"""What runs inside the box to survey a suite: all of it, under coverage, with one context a test.
 
-Sent as text, so it imports nothing of `burnish`. It reads `{"modules", "paths", "ids", "most"}` and answers one JSON
-value: `outcomes` by test id, `lines` (file, line, how many tests ran it, the numbers of some of them) and `said` (what
-failing tests print) for the ids that were asked for. Without ids, all tests run, under coverage.
+Sent as text, so it imports nothing of `burnish`. It reads `{"modules", "paths", "most"}` and answers one JSON value:
+`outcomes` and `seconds` by test id (of processor time, which a busy host does not stretch), and `lines` (file, line,
+how many tests ran it, the numbers of some of them).
 """
 
 import importlib
@@ -10,38 +10,31 @@ import json
 import os
 import random
 import sys
+import time
 from typing import Any
 
 import pytest
-
-LONGEST_SAID = 6_000
 
 
 class Reporter:
     """A pytest plugin that notes outcomes and gives each test a coverage context of its own."""
 
-    def __init__(self, cov: Any, wanted: set[str]) -> None:
-        self._cov, self._wanted = cov, wanted
+    def __init__(self, cov: Any) -> None:
+        self._cov, self._started = cov, 0.0
         self.outcomes: dict[str, str] = {}
-        self.said: dict[str, str] = {}
-
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Keep the wanted tests, if any are named."""
-        if self._wanted:
-            items[:] = [item for item in items if item.nodeid in self._wanted]
+        self.seconds: dict[str, float] = {}
 
     def pytest_runtest_protocol(self, item: Any) -> None:
         """Begin a context."""
-        if self._cov is not None:
-            self._cov.switch_context(item.nodeid)
+        self._started = time.process_time()
+        self._cov.switch_context(item.nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """A test passed if all its phases did."""
         before = self.outcomes.get(report.nodeid, "passed")
         is_plain = report.outcome == "passed" and not hasattr(report, "wasxfail")
         self.outcomes[report.nodeid] = before if is_plain else "failed" if report.failed else "skipped"
-        if report.failed and report.nodeid in self._wanted:
-            self.said[report.nodeid] = str(report.longreprtext)[:LONGEST_SAID]
+        self.seconds[report.nodeid] = time.process_time() - self._started
 
 
 def main() -> None:
@@ -50,26 +43,22 @@ def main() -> None:
     tree = os.getcwd()
     sys.path.insert(0, tree)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what is installed here is not the package's
-    cov = None if order["ids"] else _coverage(order["modules"])
-    reporter = Reporter(cov, set(order["ids"]))
-    options = ["-c", os.devnull, f"--rootdir={tree}", "-p", "no:cacheprovider", "-p", "no:doctest", "-q", "--tb=short"]
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    pytest.main([*options, *order["paths"]], plugins=[reporter])
-    lines = _lines(cov, tree, list(reporter.outcomes), order["most"]) if cov is not None else []
-    with os.fdopen(int(os.environ["BURNISH_ANSWER_FD"]), "w") as answer:
-        json.dump({"outcomes": reporter.outcomes, "lines": lines, "said": reporter.said}, answer)
-
-
-def _coverage(modules: list[str]) -> Any:
     cov = importlib.import_module("coverage").Coverage(
-        data_file=None, config_file=False, source=modules, messages=False
+        data_file=None, config_file=False, source=order["modules"], messages=False
     )
     cov.start()
-    return cov
+    reporter = Reporter(cov)
+    options = ["-c", os.devnull, f"--rootdir={tree}", "-p", "no:cacheprovider", "-p", "no:doctest", "-q", "--tb=no"]
+    options.append("--continue-on-collection-errors")  # a file that wants what is not here has no stable tests
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    pytest.main([*options, *order["paths"]], plugins=[reporter])
+    cov.stop()
+    found = {"outcomes": reporter.outcomes, "seconds": reporter.seconds}
+    with os.fdopen(int(os.environ["BURNISH_ANSWER_FD"]), "w") as answer:
+        json.dump(found | {"lines": _lines(cov, tree, list(reporter.outcomes), order["most"])}, answer)
 
 
 def _lines(cov: Any, tree: str, ids: list[str], most: int) -> list[Any]:
-    cov.stop()
     data, numbers = cov.get_data(), {name: number for number, name in enumerate(ids)}
     found: list[Any] = []
     for path in sorted(data.measured_files()):

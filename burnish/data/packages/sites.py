@@ -8,6 +8,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Final
 
@@ -46,6 +47,12 @@ class Candidate:
                 [site.file, edit.start, edit.before, edit.after] for site in self.sites for edit in site.mutation.edits
             )
         )
+
+    @property
+    def has_overlap(self) -> bool:
+        """Whether its faults get in each other's way."""
+        spans = sorted((site.file, edit.start, edit.end) for site in self.sites for edit in site.mutation.edits)
+        return any(one[0] == two[0] and one[2] > two[1] for one, two in pairwise(spans))
 
     def changed(self, sources: Mapping[str, str]) -> dict[str, str] | None:
         """The changed files; None if the faults get in each other's way."""

@@ -3,12 +3,15 @@
 Decisions: a baseline is the gate. The suite runs once with pytest under coverage, one context a test
 (https://coverage.readthedocs.io, measurement contexts), and once with the runner that verdicts use; only tests that
 pass in both count, so that what depends on order, locale or another runner is left out. A package of which fewer than
-half of the tests pass, or fewer than 20, is refused. So is one of which this host has a copy that an agent could read.
-Of the tests that run a line, at most `MOST_TESTS` are kept, drawn by the line's number, and how many there are.
+half of the tests pass, or fewer than 20, is refused. Of the tests that run a line, at most `MOST_TESTS` are kept, drawn
+by the line's number, and how many there are. Surveys are kept by `key`, the hash of all that they depend on.
 """
 
+import hashlib
+import importlib.metadata
 import importlib.util
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +21,9 @@ from pydantic import ValidationError
 
 from burnish.core.config import Strict
 from burnish.core.errors import ConfigError, SandboxError
-from burnish.core.types import Json
+from burnish.core.types import Json, sha256_json
 from burnish.data.packages.catalogue import TESTS, Tree
-from burnish.sandbox import Backend, Box, Job, ResourceLimits
-from burnish.sandbox.place import Command, PlaceSpec
+from burnish.sandbox import Box, Job, ResourceLimits
 
 PROGRAM: Final = Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
 LIMITS: Final = ResourceLimits(
@@ -35,6 +37,10 @@ PRELOAD: Final = (
 MOST_TESTS: Final = 120
 FEWEST_TESTS: Final = 20
 FEWEST_SHARE: Final = 0.5
+
+
+class Refused(ConfigError):
+    """A package of which no tasks can be made here."""
 
 
 class RunTests(Protocol):
@@ -60,6 +66,8 @@ class Survey(Strict):
     """What a suite is: its stable tests, and what they run."""
 
     ids: list[str]
+    seconds: list[float]
+    """How long each took, under coverage."""
     num_unstable: int
     lines: list[Line]
 
@@ -69,6 +77,7 @@ class Coverage:
     """Look up the tests that run a line."""
 
     ids: tuple[str, ...]
+    seconds: Mapping[str, float]
     lines: Mapping[tuple[str, int], tuple[int, tuple[str, ...]]]
 
     def of(self, file: str, line: int) -> tuple[int, tuple[str, ...]]:
@@ -81,11 +90,19 @@ def coverage(survey: Survey) -> Coverage:
     found = {
         (each.file, each.line): (each.num, tuple(survey.ids[number] for number in each.tests)) for each in survey.lines
     }
-    return Coverage(ids=tuple(survey.ids), lines=found)
+    seconds = dict(zip(survey.ids, survey.seconds, strict=True))
+    return Coverage(ids=tuple(survey.ids), seconds=seconds, lines=found)
 
 
-async def survey(tree: Tree, box: Backend, run_tests: RunTests, kept: Path) -> Survey:
-    """Survey a package, or read what an earlier survey of the same sdist found."""
+def key(tree: Tree) -> str:
+    """The hash of what a survey depends on: the files, our program, and what runs it."""
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in tree.files.items()}
+    pytest = importlib.metadata.version("pytest") if importlib.util.find_spec("pytest") else ""
+    return sha256_json([files, tree.package.modules, PROGRAM, list(sys.version_info[:3]), pytest])
+
+
+async def survey(tree: Tree, box: Box, run_tests: RunTests, kept: Path) -> Survey:
+    """Survey a package, or read what an earlier survey of the same `key` found."""
     if kept.is_file():
         try:
             return Survey.model_validate_json(kept.read_bytes())
@@ -93,36 +110,33 @@ async def survey(tree: Tree, box: Backend, run_tests: RunTests, kept: Path) -> S
             kept.unlink()
     if missing := [name for name in ("coverage", "pytest") if importlib.util.find_spec(name) is None]:
         raise ConfigError(f"tasks from packages need {missing[0]}: pip install 'burnish[packages]'")
-    await _check_no_copy(tree, box)
-    answer = await inside(tree, box, tree.files, ids=(), paths=(TESTS,))
-    outcomes = _mapping(answer["outcomes"])
+    answer = await _inside(tree, box)
+    outcomes, seconds = _mapping(answer["outcomes"]), _mapping(answer["seconds"])
     passed = [name for name, outcome in outcomes.items() if outcome == "passed"]
-    again = await run_tests(tree.files, passed, LIMITS.wall_s) or {}
+    again = (await run_tests(tree.files, passed, LIMITS.wall_s) if passed else None) or {}
     stable = [name for name in passed if again.get(name)]
     if len(stable) < max(FEWEST_TESTS, FEWEST_SHARE * len(outcomes)):
-        raise ConfigError(
+        raise Refused(
             f"package {tree.package.name!r}: {len(stable)} of {len(outcomes)} tests pass twice on the unchanged code; "
             f"expected at least {FEWEST_TESTS} and half: leave it out of the catalogue"
         )
-    lines = _lines(answer["lines"], list(outcomes), stable)
-    found = Survey(ids=stable, num_unstable=len(outcomes) - len(stable), lines=lines)
+    found = Survey(
+        ids=stable,
+        seconds=[float(str(seconds[name])) for name in stable],
+        num_unstable=len(outcomes) - len(stable),
+        lines=_lines(answer["lines"], list(outcomes), stable),
+    )
     kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(found.model_dump_json(), encoding="utf-8")
+    beside = kept.with_suffix(".unfinished")
+    beside.write_text(found.model_dump_json(), encoding="utf-8")
+    beside.rename(kept)
     return found
 
 
-async def inside(
-    tree: Tree,
-    box: Box,
-    files: Mapping[str, bytes],
-    *,
-    ids: Sequence[str],
-    paths: Sequence[str],
-    limits: ResourceLimits = LIMITS,
-) -> Mapping[str, Json]:
+async def _inside(tree: Tree, box: Box) -> Mapping[str, Json]:
     """Run the program of `inside.py` on a tree; `SandboxError` if it gives no answer."""
-    order = {"modules": tree.package.modules, "paths": list(paths), "ids": list(ids), "most": MOST_TESTS}
-    job = Job(source=PROGRAM, files=files, stdin=json.dumps(order).encode(), preload=PRELOAD, limits=limits)
+    order = {"modules": tree.package.modules, "paths": [TESTS], "most": MOST_TESTS}
+    job = Job(source=PROGRAM, files=tree.files, stdin=json.dumps(order).encode(), preload=PRELOAD, limits=LIMITS)
     outcome = await box.run(job)
     try:
         return _mapping(json.loads(outcome.answer))
@@ -131,38 +145,6 @@ async def inside(
         raise SandboxError(
             f"package {tree.package.name!r}: its suite gave no answer ({outcome.ending}, {outcome.exit_code}): {last}"
         ) from None
-
-
-LOOK: Final = """
-import importlib.util, json, os, sys
-order = json.load(sys.stdin)
-sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
-found = [name for name in order["modules"] if importlib.util.find_spec(name)]
-tails = set(order["tails"])
-for root in ("/usr", "/python", "/site", "/opt"):
-    for folder, _, names in os.walk(root):
-        found += [os.path.join(folder, name) for name in names if os.path.basename(folder) + "/" + name in tails]
-print(json.dumps(found[:9]))
-"""
-
-
-async def _check_no_copy(tree: Tree, box: Backend) -> None:
-    """Refuse a package of which a place sees a copy, by module name or by file: it would be the answer."""
-    own = [name.split("/") for name in tree.sources if not name.endswith("__init__.py") and name.count("/")]
-    order = json.dumps({"modules": tree.package.modules, "tails": ["/".join(parts[-2:]) for parts in own]})
-    place = await box.start(PlaceSpec())
-    try:
-        done = await place.run(Command(argv=("python3", "-c", LOOK), stdin=order.encode(), wall_s=300.0))
-    finally:
-        await place.stop()
-    if done.exit_code != 0:
-        last = done.stderr[-400:].decode(errors="replace")
-        raise SandboxError(f"package {tree.package.name!r}: the look for copies of it failed: {last}")
-    if found := json.loads(done.stdout):
-        raise ConfigError(
-            f"package {tree.package.name!r}: a place sees a copy of it, {found[0]!r}, which would be the answer to all "
-            "its tasks; build where it is not installed, or leave it out with --only"
-        )
 
 
 def _lines(rows: Json, ids: Sequence[str], stable: Sequence[str]) -> list[Line]:

@@ -1,15 +1,15 @@
-"""One candidate tried: its tests run on the changed code, and what comes of them decides whether it makes a task.
+"""What comes of a candidate, and the file that keeps it.
 
-Kept is what turns at least one test from pass to fail while most of the suite still passes. Not kept: what no test
-sees (equivalent, for all we know), what breaks more than a fifth of the suite, as far as the tests tell that run the
-faulty lines, and what hangs. Some tests that do not run those lines are tried too, so that every task has tests that
-must go on. Outcomes are kept by the hash of the diff, one line each, so that a build that was killed tries nothing
-twice; a line that the kill cut short is dropped.
+A candidate is screened with many others (`screen`); one that tests see is confirmed alone, by the runner of verdicts
+in a fresh box on the files as its task has them, and what that run says counts: `failing` and `passing` are its. Kept
+is what turns at least one test from pass to fail while most of the suite still passes. Not kept: what no test sees
+(equivalent, for all we know), what breaks more than a fifth of the suite, what hangs, and what shows at a glance (every
+failing test says that a name is unbound). Some tests that do not run the faulty lines are confirmed too, so that every
+task has tests that must go on. Outcomes are kept by the hash of the diff, one line each, so that a build that was
+killed tries nothing twice; a line that the kill cut short is dropped.
 """
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Final, Literal
@@ -17,22 +17,23 @@ from typing import Final, Literal
 from pydantic import ValidationError
 
 from burnish.core.config import Strict
-from burnish.core.errors import SandboxError
 from burnish.core.seeds import derive
 from burnish.data.mutations.edits import Edit
 from burnish.data.packages.catalogue import Tree
 from burnish.data.packages.hidden import function_of, hide
+from burnish.data.packages.screen import Screened, tests_of
 from burnish.data.packages.sites import Candidate, Site
-from burnish.data.packages.survey import LIMITS, MOST_TESTS, Coverage, RunTests, inside
-from burnish.sandbox import Box
+from burnish.data.packages.survey import Coverage, RunTests
 
-Status = Literal["kept", "equivalent", "broken", "hangs", "conflict"]
-LARGEST_SHARE: Final = 0.2
-TRIAL_WALL_S: Final = 300.0
+Status = Literal["kept", "equivalent", "trivial", "broken", "hangs", "conflict"]
+CONFIRM_WALL_S: Final = 300.0
 """Long enough for a busy host; what loops is ended by its processor time."""
 NUM_SAID: Final = 3
-MOST_OTHERS: Final = 20
-SAID_LIMITS: Final = replace(LIMITS, wall_s=300.0, cpu_s=20.0)
+MOST_NEAR: Final = 10
+MOST_FAR: Final = 5
+"""Tests that pass and must go on passing: those that run the fault, and those that do not."""
+MOST_FILES: Final = 3
+"""Files of tests of a task, unless more of them have failing tests."""
 
 
 class PlantedFault(Strict):
@@ -57,6 +58,8 @@ class Trial(Strict):
     """The functions among the failing tests that the agent does not see."""
     said: dict[str, str] = {}
     """What some of the failing tests that it sees print."""
+    was_screened_alike: bool = True
+    """Whether the confirming run said of every test what the screen said."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -64,35 +67,31 @@ class Trial(Strict):
         return tuple(name for name in self.failing if function_of(name) not in self.hidden)
 
 
-async def attempt(tree: Tree, coverage: Coverage, candidate: Candidate, box: Box, run_tests: RunTests) -> Trial:
-    """Try a candidate."""
-    trial = Trial(key=candidate.key, status="conflict", faults=tuple(map(_fault, candidate.sites)))
+def screened(candidate: Candidate, status: Status) -> Trial:
+    """What came of a candidate that the screen let not through."""
+    return Trial(key=candidate.key, status=status, faults=tuple(map(_fault, candidate.sites)))
+
+
+async def confirm(tree: Tree, coverage: Coverage, candidate: Candidate, found: Screened, run_tests: RunTests) -> Trial:
+    """Run a candidate that the screen let through as a verdict would."""
     changed = candidate.changed(tree.sources)
     if changed is None:
-        return trial
+        return screened(candidate, "conflict")
     files = {**tree.files, **{name: text.encode() for name, text in changed.items()}}
-    running = _tests(candidate.sites)
-    ids = (*running, *_others(coverage, running, trial.key))
-    passed = await run_tests(files, ids, TRIAL_WALL_S)
+    expected = _expected(coverage, candidate, found)
+    passed = await run_tests(files, list(expected), CONFIRM_WALL_S)
     if passed is None:
-        return trial.model_copy(update={"status": "hangs"})
-    failing = tuple(name for name in ids if not passed[name])
-    passing = tuple(name for name in ids if passed[name])
-    num_failing = sum(not passed[name] for name in running)
-    status = _status(candidate.sites, num_failing, len(running), len(coverage.ids))
-    trial = trial.model_copy(update={"status": status, "failing": failing, "passing": passing})
-    if status != "kept":
-        return trial.model_copy(update={"passing": ()})
+        return screened(candidate, "hangs")
+    failing = tuple(name for name in expected if not passed[name])
+    trial = screened(candidate, "kept" if failing else "equivalent")
+    trial = trial.model_copy(update={"was_screened_alike": expected == dict(passed)})
+    if not failing:
+        return trial
     hidden = hide(failing, Random(derive(0, "hidden tests of", trial.key)))
-    trial = trial.model_copy(update={"hidden": tuple(sorted(hidden))})
-    shown = trial.shown[:NUM_SAID]
-    paths = sorted({name.partition("::")[0] for name in shown})
-    try:
-        said = (await inside(tree, box, files, ids=shown, paths=paths, limits=SAID_LIMITS))["said"]
-    except SandboxError:  # no answer in the time that three tests may take: a test that never ends says nothing
-        return trial.model_copy(update={"status": "hangs", "passing": ()})
-    assert isinstance(said, dict)
-    return trial.model_copy(update={"said": {name: str(text) for name, text in said.items()}})
+    passing = tuple(name for name in expected if passed[name])
+    trial = trial.model_copy(update={"failing": failing, "passing": passing, "hidden": tuple(sorted(hidden))})
+    said = [(name, found.failing[name]) for name in trial.shown if found.failing.get(name)]
+    return trial.model_copy(update={"said": dict(said[:NUM_SAID])})
 
 
 class Trials:
@@ -107,7 +106,7 @@ class Trials:
         return self._known.get(key)
 
     def add(self, trial: Trial) -> None:
-        """Keep an outcome; it is on the disk before the next is tried."""
+        """Keep an outcome, on the disk before more are tried."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with open(self._path, "ab") as file:
             file.write(trial.model_dump_json().encode() + b"\n")
@@ -134,24 +133,24 @@ def _read(path: Path) -> list[tuple[str, Trial]]:
     return trials
 
 
-def _tests(some: Sequence[Site]) -> tuple[str, ...]:
-    """Tests that run the faults, as many of each as there is room for."""
-    share = MOST_TESTS // len(some)
-    return tuple(dict.fromkeys(name for site in some for name in site.tests[:share]))
+def _expected(coverage: Coverage, candidate: Candidate, found: Screened) -> dict[str, bool]:
+    """The tests of the confirming run, and what the screen says of each; few files, since each costs a verdict time."""
+    rng = Random(derive(0, "passing tests of", candidate.key))
+    running = dict.fromkeys(tests_of(candidate))
+    files = dict.fromkeys(map(_file, found.failing))
+    more = [name for name in dict.fromkeys(map(_file, running)) if name not in files]
+    rng.shuffle(more)
+    files |= dict.fromkeys(more[: max(0, MOST_FILES - len(files))])
+    near = [name for name in running if name not in found.failing and _file(name) in files]
+    far = [name for name in coverage.ids if name not in running and _file(name) in files]
+    if not near and not far:
+        far = [name for name in coverage.ids if name not in running]
+    passing = rng.sample(near, min(MOST_NEAR, len(near))) + rng.sample(far, min(MOST_FAR, len(far)))
+    return dict.fromkeys(found.failing, False) | dict.fromkeys(passing, True)
 
 
-def _others(coverage: Coverage, running: Sequence[str], key: str) -> list[str]:
-    """Some tests that do not run the faults and must go on passing."""
-    others = sorted(set(coverage.ids) - set(running))
-    return Random(derive(0, "other tests of", key)).sample(others, min(MOST_OTHERS, len(others)))
-
-
-def _status(some: Sequence[Site], num_failing: int, num_tried: int, num_tests: int) -> Status:
-    """What the tests that run the faults say of them."""
-    if not num_failing:
-        return "equivalent"
-    num_running = min(num_tests, sum(site.num_tests for site in some))
-    return "broken" if num_failing / num_tried * num_running / num_tests > LARGEST_SHARE else "kept"
+def _file(test_id: str) -> str:
+    return test_id.partition("::")[0]
 
 
 def _fault(site: Site) -> PlantedFault:

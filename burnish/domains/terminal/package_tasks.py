@@ -16,7 +16,7 @@ from typing import Final
 from burnish.core.seeds import derive
 from burnish.core.types import Split, Verdict
 from burnish.data.mutations.edits import apply
-from burnish.data.mutations.repair import hunks
+from burnish.data.mutations.repair import Hunk, hunks
 from burnish.data.packages.catalogue import TESTS, Tree
 from burnish.data.packages.hidden import function_of, without
 from burnish.data.packages.issue import FORMS, forms, issue
@@ -31,6 +31,8 @@ from burnish.rewards.process import Fault, Place
 from burnish.sandbox import Box, ResourceLimits
 
 RUN: Final = "python3 -m pytest -q --tb=short"
+Repairs = Mapping[str, Sequence[Hunk]]
+"""By file, the edits that undo the faults."""
 NAMED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -61,7 +63,8 @@ def task_of(tree: Tree, trial: Trial, base: str) -> TerminalTask:
     """Make the task of a fault; `base` is the hash of the package's files as they lie in the store."""
     rng = Random(derive(0, "task of", trial.key))
     changed = _changed(tree, trial)
-    secret = _secret(tree, changed)
+    repairs = {file: hunks(text, tree.sources[file]) for file, text in changed.items()}
+    secret = _secret(repairs)
     form = rng.choice(forms(trial.said, secret))
     needed = {name.partition("::")[0] for name in (*trial.failing, *trial.passing)}
     package = tree.package
@@ -84,8 +87,8 @@ def task_of(tree: Tree, trial: Trial, base: str) -> TerminalTask:
             test_cpu_s=5.0,
             test_wall_s=30.0,
         ),
-        fault=_fault(tree, trial, changed),
-        oracle=_oracle(tree, trial, changed),
+        fault=_fault(trial, changed, repairs),
+        oracle=_oracle(trial, repairs),
         max_steps=30,
         source=package.source,
         tags=_tags(tree, trial, form),
@@ -101,20 +104,19 @@ def _changed(tree: Tree, trial: Trial) -> dict[str, str]:
     }
 
 
-def _secret(tree: Tree, changed: Mapping[str, str]) -> set[str]:
+def _secret(repairs: Repairs) -> set[str]:
     """Lines that must not be told: those that the faults changed, as they are and as they were."""
-    found = [hunk for file, text in changed.items() for hunk in hunks(text, tree.sources[file])]
-    lines = [line.strip() for hunk in found for text in (hunk.old, hunk.new) for line in text.splitlines()]
+    every = [hunk for some in repairs.values() for hunk in some]
+    lines = [line.strip() for hunk in every for text in (hunk.old, hunk.new) for line in text.splitlines()]
     return {line for line in lines if len(line) > 5}
 
 
-def _fault(tree: Tree, trial: Trial, changed: Mapping[str, str]) -> Fault:
-    every = [hunk for file, text in changed.items() for hunk in hunks(text, tree.sources[file])]
+def _fault(trial: Trial, changed: Mapping[str, str], repairs: Repairs) -> Fault:
     places = [_place(fault.file, changed[fault.file], fault.function) for fault in trial.faults]
     return Fault(
         places=tuple(dict.fromkeys(places)),
         failing=frozenset(trial.shown),
-        num_lines=sum(hunk.num_lines for hunk in every),
+        num_lines=sum(hunk.num_lines for some in repairs.values() for hunk in some),
     )
 
 
@@ -128,14 +130,14 @@ def _place(file: str, source: str, function: str) -> Place:
     return Place(path=file, first_line=node.lineno, last_line=node.end_lineno)
 
 
-def _oracle(tree: Tree, trial: Trial, changed: Mapping[str, str]) -> Calls:
+def _oracle(trial: Trial, repairs: Repairs) -> Calls:
     """Reproduce, locate, edit, test, submit."""
     tests = " ".join(dict.fromkeys(f"'{function_of(name)}'" for name in trial.shown[:2])) or TESTS
     places = dict.fromkeys((fault.file, fault.function.rpartition(".")[2]) for fault in trial.faults)
     calls = [shell(f"{RUN} {tests} 2>&1 | tail -n 30")]
     calls += [shell(f"grep -n 'def {function}' {file}") for file, function in places]
-    for file, text in changed.items():
-        for hunk in hunks(text, tree.sources[file])[::-1]:
+    for file, some in repairs.items():
+        for hunk in some[::-1]:
             calls.append(view(file, max(1, hunk.first_line - 8), hunk.last_line + 8))
             calls.append(replace(file, hunk.old, hunk.new))
     return (*calls, shell(f"{RUN} {tests} 2>&1 | tail -n 5"), submit())

@@ -6,19 +6,19 @@ from collections import Counter
 import pytest
 
 from burnish.data.mutations.edits import apply
-from burnish.data.packages.build import Built, build
+from burnish.data.packages.build import Built, build, folder_of
 from burnish.data.packages.sites import HELD_OUT_KINDS
 from burnish.domains.terminal import package_tasks
 from tests.data.packages import tiny
 
 
-def built(work, num=12, *, num_workers=2, runner=None, **changed) -> Built:
+def built(work, num=12, *, num_workers=2, runner=None, box=None, **changed) -> Built:
     tree = tiny.tree(**changed)
-    folder = work / f"tiny-1.0-{tree.package.sha256[:12]}"
+    folder = folder_of(tree, work)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "survey.json").write_text(tiny.survey().model_dump_json())
-    run = runner or tiny.RunsHere()
-    return asyncio.run(build(tree, num, 0, tiny.SaysFailures(), run, work, num_workers=num_workers))
+    run, screens = runner or tiny.RunsHere(), box or tiny.ScreensHere()
+    return asyncio.run(build(tree, num, 0, screens, run, work, num_workers=num_workers))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_a_build_that_was_killed_goes_on_from_its_last_whole_line(whole, tmp_pat
 
     with pytest.raises(Killed):
         built(tmp_path, num_workers=1, runner=DiesAfterFive())
-    (trials,) = tmp_path.glob("*/trials.jsonl")
+    (trials,) = tmp_path.glob("*/trials-*.jsonl")
     num_whole = len(trials.read_bytes().splitlines())
     trials.write_bytes(trials.read_bytes() + b'{"key": "torn')
     after, fresh = tiny.RunsHere(), tiny.RunsHere()
@@ -77,7 +77,7 @@ def test_tests_that_hang_make_no_task(tmp_path):
             return None
 
     found = built(tmp_path, 3, runner=Hangs())
-    assert not found.kept and set(found.counts) == {"hangs"}
+    assert not found.kept and set(found.counts) == {"hangs", "equivalent"}
 
 
 def test_a_task_shows_half_of_what_fails_and_tells_nothing(whole):

@@ -1,15 +1,14 @@
-"""The builder end to end: an sdist becomes tasks that their oracles solve, and an installed copy is found."""
+"""The builder end to end: an sdist becomes tasks that their oracles solve; installed and vendored copies are found."""
 
 import asyncio
 import hashlib
 
 import pytest
 
-from burnish.core.errors import ConfigError
 from burnish.data.packages import fetch
 from burnish.data.packages.build import build
 from burnish.data.packages.catalogue import lay_out
-from burnish.data.packages.survey import survey
+from burnish.data.packages.copies import copies
 from burnish.domains.terminal import package_tasks
 from burnish.domains.terminal.store import open_store
 from burnish.domains.terminal.store_writer import writing
@@ -34,7 +33,7 @@ def test_an_sdist_becomes_tasks_that_their_oracles_solve(tmp_path):
         tree = lay_out(package, fetch.sdist(package, tmp_path, "http://127.0.0.1:9"))
         async with open_box() as box:
             made = await build(tree, 3, 0, box, package_tasks.runner(tree, box), tmp_path / "work")
-            assert made.num_tests == len(tiny.IDS) and len(made.kept) == 3
+            assert made.summary.num_tests == len(tiny.IDS) and len(made.kept) == 3
             with writing(tmp_path / "store") as writer:
                 base = writer.add_base(tree.files)
                 for trial in made.kept:
@@ -50,12 +49,17 @@ def test_an_sdist_becomes_tasks_that_their_oracles_solve(tmp_path):
     asyncio.run(run())
 
 
-def test_a_package_of_which_a_place_has_a_copy_is_refused(tmp_path):
-    tree = tiny.tree(modules=["jinja2"], moves={"src/tiny": "jinja2", "tests": "tests"})
+def test_copies_that_a_place_sees_are_found():
+    trees = [
+        tiny.tree(),
+        tiny.tree(name="jinja2", modules=["jinja2"], moves={"src/tiny": "jinja2", "tests": "tests"}),
+        tiny.tree(name="vendored", modules=["tomli"], moves={"src/tiny/core.py": "tomli/_parser.py", "tests": "tests"}),
+    ]
 
-    async def run() -> None:
+    async def run() -> dict[str, str]:
         async with open_box(num_workers=1) as box:
-            await survey(tree, box, package_tasks.runner(tree, box), tmp_path / "survey.json")
+            return await copies(trees, box)
 
-    with pytest.raises(ConfigError, match="a place sees a copy of it, 'jinja2'"):
-        asyncio.run(run())
+    found = asyncio.run(run())
+    assert found["jinja2"] == "jinja2" and found["vendored"].endswith(("tomli/_parser.py", ".whl", ".pyc"))
+    assert "tiny" not in found

@@ -4,10 +4,12 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from burnish.data.packages.catalogue import Package, Tree, lay_out
 from burnish.data.packages.survey import Line, Survey
 from burnish.sandbox import Job, Outcome
+from burnish.sandbox.types import Ending
 
 CORE = '''"""Small sums."""
 
@@ -114,7 +116,7 @@ def survey() -> Survey:
     """Every test of the package runs every line of it, as far as a candidate must know."""
     own = [number for number, name in enumerate(CASES) if "number" not in name]
     lines = [Line(file="tiny/core.py", line=line, num=len(own), tests=own) for line in range(1, CORE.count("\n") + 1)]
-    return Survey(ids=list(IDS), num_unstable=0, lines=lines)
+    return Survey(ids=list(IDS), seconds=[0.01] * len(IDS), num_unstable=0, lines=lines)
 
 
 class RunsHere:
@@ -139,20 +141,46 @@ def _holds(case: str, space: dict[str, object]) -> bool:
         return False
 
 
-class SaysFailures:
-    """A box that says of each failing test what pytest would."""
+class ScreensHere:
+    """A box that screens faults as the program inside does, by evaluating the cases; it notes how many it was asked."""
 
     isolation = "none"
 
+    def __init__(self, dies_at: int = -1) -> None:
+        self.num_screened = 0
+        self._dies_at = dies_at
+
     async def run(self, job: Job) -> Outcome:
-        order = json.loads(job.stdin)
-        said = {
-            name: "tests/test_core.py:7: in test\n    assert " + CASES[name.partition("::")[2]]
-            + "\ntiny/core.py:6: in clamp\n    if value <= low:\nE   AssertionError: assert 3 == 2"
-            for name in order["ids"]
-        }  # fmt: skip
-        answer = json.dumps({"outcomes": {}, "lines": [], "said": said}).encode()
-        return Outcome(ending="exited", exit_code=0, stdout=b"", stderr=b"", answer=answer, wall_s=0.0)
+        lines: list[str] = []
+        for fault in json.loads(job.stdin)["faults"]:
+            if self.num_screened == self._dies_at:
+                self._dies_at = -1
+                return self._outcome("over_memory", lines)
+            self.num_screened += 1
+            lines.append(json.dumps(_screened(fault)) + "\n")
+        return self._outcome("exited", lines)
+
+    def _outcome(self, ending: Ending, lines: Sequence[str]) -> Outcome:
+        return Outcome(
+            ending=ending, exit_code=0 if ending == "exited" else None, stdout=b"", stderr=b"",
+            answer="".join(lines).encode(), wall_s=0.0,
+        )  # fmt: skip
 
     async def stop(self) -> None:
         return
+
+
+def _screened(fault: dict[str, Any]) -> dict[str, Any]:
+    text = CORE.encode()
+    for start, end, after in sorted(fault["edits"]["tiny/core.py"], reverse=True):
+        text = text[:start] + after.encode() + text[end:]
+    space: dict[str, object] = {}
+    exec(text, space)
+    failing = {
+        name: "tests/test_core.py:7: in test\n    assert " + CASES[name.partition("::")[2]]
+        + "\ntiny/core.py:6: in clamp\n    if value <= low:\nE   AssertionError: assert 3 == 2"
+        for name in fault["ids"] if not _holds(CASES[name.partition("::")[2]], space)
+    }  # fmt: skip
+    if len(failing) > fault["most_failing"]:
+        return {"ending": "many", "failing": {}}
+    return {"ending": "done", "failing": failing}
