@@ -48,9 +48,9 @@ def line_chart(title: str, series: Mapping[str, Curve], size: Size = SMALL, x_ti
     return chart
 
 
-def write_learning_curve_svg(path: Path, curves: Mapping[str, Curve], title: str) -> None:
+def write_learning_curve_svg(path: Path, curves: Mapping[str, Curve], title: str, x_title: str = "step") -> None:
     """Write one chart as an SVG file that needs nothing beside it."""
-    chart = line_chart(title, curves, LARGE)
+    chart = line_chart(title, curves, LARGE, x_title)
     heading = node("text", title, class_="heading", x=24, y=32)
     height = LARGE.height + 48
     inner = node("g", *chart[1:], transform="translate(0 48)")

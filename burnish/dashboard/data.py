@@ -66,6 +66,8 @@ class ReportData:
     tokens_trained: int
     domains: Mapping[str, DomainResult]
     curves: Mapping[str, Mapping[str, Curve]] = field(default_factory=dict[str, Mapping[str, Curve]])
+    interactions: Mapping[str, Curve] = field(default_factory=dict[str, Curve])
+    """By domain: rewards over the interactions with environments that they took."""
     trajectories: Sequence[TrajectoryView] = ()
     episodes: Sequence[EpisodePair] = ()
     failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])

@@ -28,6 +28,7 @@ from burnish.dashboard.tokens import legend, text_block, trajectory
 from burnish.dashboard.verification import verification_table
 from burnish.dashboard.whiskers import whisker_chart
 
+BY_INTERACTIONS = "Mean reward of sampled replies, by interactions with the environment"
 OUTCOMES: dict[Outcome, tuple[str, str, str]] = {
     "promoted": (
         "✓ promoted",
@@ -115,7 +116,10 @@ def _curves(data: ReportData) -> Element | None:
     if not data.curves:
         return None
     (first, headline), *others = data.curves.items()
-    grid = node("div", *[_figure(title, line_chart(title, s, SMALL)) for title, s in others], class_="grid-2")
+    charts = {title: line_chart(title, series, SMALL) for title, series in others}
+    if data.interactions:
+        charts = {BY_INTERACTIONS: line_chart(BY_INTERACTIONS, data.interactions, SMALL, "interactions"), **charts}
+    grid = node("div", *[_figure(title, chart) for title, chart in charts.items()], class_="grid-2")
     note = node("p", "Faint: each step as measured. Strong: the mean over neighbouring steps.", class_="soft")
     return _card("Learning", note, _figure(first, line_chart(first, headline, LARGE)), grid)
 

@@ -1,5 +1,7 @@
 """Preferences: train on stored pairs of replies (or labelled replies) by a loss of `objectives/preferences`.
 
+Pairs come from a file of them, or from the histories of runs: siblings of which one scored higher (`sibling_pairs`).
+
 The reference is the policy that the stage begins with, and its log-probabilities are computed once, before the
 first step. An update is made of batches that fit one pack each, so that no pair is torn apart; a pair that does not
 fit is refused with the number of tokens that it needs. Held-out rows are measured at the beginning, at each
@@ -14,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -27,12 +30,13 @@ from burnish.learner.policy import Policy, Scorer
 from burnish.objectives import Loss, Streams, aggregation
 from burnish.objectives.dialects import Choice
 from burnish.objectives.preferences import kto
-from burnish.stages import training
+from burnish.stages import offline_data, training
 from burnish.stages.order import epochs
 from burnish.stages.preference_data import PairLine, ReplyLine, open_split, pair_rows, read_split, reply_row
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_loss import load_objective
 from burnish.stages.session import Session
+from burnish.stages.sibling_pairs import are_histories, open_pairs
 from burnish.stages.updates import Updates
 
 TRAINS = True
@@ -42,7 +46,10 @@ class Config(Updates):
     """Options of the stage."""
 
     data: str
-    """A JSONL file: lines with prompt, chosen, rejected; for `kto` lines with prompt, reply, label."""
+    """A JSONL file: lines with prompt, chosen, rejected; for `kto` lines with prompt, reply, label. Or histories: a
+    Parquet file that stage `rl` wrote, a folder of them, a run's folder; "" is this run's earlier stages."""
+    least_gap: float = Field(0.5, gt=0, le=1)
+    """Of histories: by how much the scores of two replies differ that make a pair."""
     eval_data: str = ""
     """Lines of the same kind that never train."""
     loss: str = "dpo"
@@ -61,6 +68,7 @@ class Config(Updates):
             choice = load_objective(self.loss, self.loss_options, kind="preferences")
         except ConfigError as error:
             raise ValueError(str(error)) from None
+        self._check_histories(choice)
         if "z0" in self.loss_options:
             raise ValueError("loss_options: 'z0' is estimated from each update; leave it out")
         if choice.module.LABELS == "replies" and self.batch_size < 2:
@@ -68,6 +76,21 @@ class Config(Updates):
                 f"loss {self.loss!r} estimates its reference point from other rows; batch_size is at least 2"
             )
         return self
+
+    def _check_histories(self, choice: Choice) -> None:
+        if not are_histories(self.data):
+            if "least_gap" in self.model_fields_set:
+                raise ValueError("least_gap is of histories, and data is a file of pairs; leave least_gap out")
+            return
+        if choice.module.LABELS == "replies":
+            raise ValueError(
+                f"loss {self.loss!r} takes labelled replies, and histories give pairs; take 'dpo' or another of pairs"
+            )
+        if self.eval_data:
+            raise ValueError(
+                "eval_data is a file beside a file of pairs, and data are histories; leave it out, and put a stage "
+                "'evaluate' behind"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +113,11 @@ class _Plan:
 
 
 def check_data(config: Config, never_train: AbstractSet[str]) -> None:
-    """Read the lines, before anything runs."""
+    """Read the lines, or find the histories that are named, before anything runs."""
+    if are_histories(config.data):
+        if config.data:
+            offline_data.files(Path(config.data))
+        return
     choice = load_objective(config.loss, config.loss_options, kind="preferences")
     read_split(config.data, config.eval_data, _kind_of_line(choice), never_train)
 
@@ -146,6 +173,8 @@ def _needs_reference(choice: Choice) -> bool:
 
 def _rows(session: Session, config: Config, choice: Choice) -> tuple[list[list[Row]], list[list[Row]]]:
     """Of each item that trains, and of each that is held out."""
+    if are_histories(config.data):
+        return open_pairs(session, config.data, config.least_gap), []
     chat = session.means.chat
     if choice.module.LABELS == "replies":
         labelled = open_split(session, config.data, config.eval_data, ReplyLine)

@@ -73,6 +73,7 @@ def report_data(session: Session) -> ReportData:
         tokens_trained=int(_total(rows, "tokens_trained")),
         domains=_domains(session, chosen),
         curves={HELD_OUT: _held_out_curves(session, rows)} | _curves(rows),
+        interactions=by_interactions(rows),
         trajectories=trajectory_views(session),
         episodes=episode_pairs(session, evaluations(session)[0], chosen) if chosen is not None else [],
         failures=failures(results_at(session, chosen)) if chosen is not None else {},
@@ -142,6 +143,18 @@ def _curves(rows: list[metrics.Row]) -> dict[str, dict[str, Curve]]:
             elif name == "loss" and row.stage.endswith("-sft"):
                 curves["SFT loss (nats a token)"][row.stage].append((row.step, value))
     return {title: dict(series) for title, series in sorted(curves.items(), key=lambda item: item[0] != _REWARDS)}
+
+
+def by_interactions(rows: list[metrics.Row]) -> dict[str, Curve]:
+    """The mean reward of each domain's sampled replies, over the interactions that the run had taken by then."""
+    curves: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    spent = 0.0
+    for row in rows:
+        spent += row.values.get("interactions", 0.0)
+        for name, value in row.values.items() if "interactions" in row.values else ():
+            if name.startswith("reward/") and not is_part(name):
+                curves[name.removeprefix("reward/")].append((spent, value))
+    return dict(curves)
 
 
 def _timing(rows: list[metrics.Row]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from burnish.core.interval import Interval
 from burnish.core.visible import visible
 from burnish.dashboard.data import DomainResult, summary_json
 from burnish.dashboard.node import node, to_html
-from burnish.dashboard.report import page, write_report
+from burnish.dashboard.report import BY_INTERACTIONS, page, write_report
 from burnish.dashboard.tables import result_badge
 from burnish.dashboard.tokens import token_spans
 from tests.dashboard.fake_report import DOMAINS, FAILURES, HOSTILE, REPORT, view
@@ -63,6 +63,13 @@ def test_a_report_names_every_domain_curve_and_phase():
         "promoted",
     ]:
         assert word in text
+
+
+def test_rewards_over_interactions_are_drawn_over_an_axis_of_their_own():
+    drawn = to_html(page(replace(REPORT, interactions={"sums": [(8.0, 0.1), (16.0, 0.5)]})))
+    (chart,) = [svg for svg in re.findall(r"<svg.*?</svg>", drawn, re.DOTALL) if BY_INTERACTIONS in svg]
+    assert ">interactions<" in chart and ">step<" not in chart
+    assert BY_INTERACTIONS not in to_html(page(REPORT))
 
 
 def test_a_report_fetches_nothing_and_runs_nothing():

@@ -18,6 +18,7 @@ from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Source
 from burnish.stages.check import check_recipe
 from burnish.stages.histories import place_of, renumbered
+from burnish.stages.report import by_interactions
 from burnish.stages.runner import run_recipe
 from tests.stages.killed import KilledRun, assert_alike
 from tests.stages.stored import trajectory
@@ -126,6 +127,15 @@ def test_members_of_several_runs_are_told_apart() -> None:
     twice = (trajectory("1+1=", "2", 1.0), trajectory("1+1=", "3", 0.0))
     members = renumbered(Group("hash", "", twice), "sums").members
     assert [(one.group_id, one.member, one.reply) for one in members] == [("hash", 0, "2"), ("hash", 1, "3")]
+
+
+def test_the_report_has_rewards_over_the_interactions_of_all_stages() -> None:
+    rows = [
+        metrics.Row(stage="1-rl", step=0, values={"interactions": 8.0, "reward/a": 0.25, "reward/a/part/x": 1.0}),
+        metrics.Row(stage="2-sft", step=0, values={"loss": 1.0}),
+        metrics.Row(stage="3-rl", step=0, values={"interactions": 4.0, "reward/a": 0.5, "reward/b": 1.0}),
+    ]
+    assert by_interactions(rows) == {"a": [(8.0, 0.25), (12.0, 0.5)], "b": [(12.0, 1.0)]}
 
 
 KILLED = """
