@@ -27,8 +27,7 @@ from burnish.core.config import Strict, validate
 from burnish.core.errors import ConfigError
 from burnish.core.seeds import derive
 from burnish.core.types import Json, Limits, Message, Split, Task, Verdict
-from burnish.domains import Options, task_id
-from burnish.domains.evaluation_only import no_argument, refuse_training
+from burnish.domains import Options, evaluation_only, task_id
 from burnish.rewards.thinking import after_thinking
 from burnish.sandbox import Box
 
@@ -102,12 +101,11 @@ class Errands:
 
     def size(self, split: Split) -> int | None:
         """Without end; nothing trains."""
-        return 0 if split == "train" else None
+        return evaluation_only.size(split)
 
     def task(self, split: Split, seed: int, index: int) -> Task:
         """Draw a world and a goal that it does not meet."""
-        if split == "train":
-            refuse_training(self.name)
+        evaluation_only.evaluates(self.name, split)
         rng = Random(derive(seed, self.name, self.num_errands, self.num_things, index))
         places = {thing: rng.choice(ROOMS) for thing in rng.sample(THINGS, self.num_things)}
         goal = {thing: rng.choice([r for r in ROOMS if r != places[thing]]) for thing in [*places][: self.num_errands]}
@@ -179,7 +177,7 @@ def _texts(value: Json) -> dict[str, str]:
 
 def load(argument: str, options: Options) -> Errands:
     """Open the domain; it takes no argument."""
-    no_argument("errands", argument)
+    evaluation_only.no_argument("errands", argument)
     config = validate(ErrandsOptions, options, "domain 'errands'")
     if config.num_things < config.num_errands:
         raise ConfigError(

@@ -1,7 +1,8 @@
 """Tasks that only ever evaluate: a fixed list, in an order by seed, whose train split is empty.
 
 What an evaluation-only domain has in common with the others of its kind: it refuses to make training tasks, so that a
-recipe with such an entry is refused before it trains, and a shipped package's folder is found without importing it
+recipe with such an entry is refused before it trains (`place` for a list, `size` and `evaluates` for tasks drawn
+without end), and a shipped package's folder is found without importing it
 (importing would bring its dependencies, which are not installed: docs/dependencies.md).
 """
 
@@ -25,10 +26,20 @@ def order(num: int, seed: int) -> tuple[int, ...]:
     return tuple(Random(seed).sample(range(num), num))
 
 
-def place(name: str, num: int, split: Split, seed: int, index: int) -> int:
-    """Which item task number `index` is; `ConfigError` for training tasks and past the end."""
+def size(split: Split) -> int | None:
+    """Of a domain that draws its tasks without end."""
+    return 0 if split == "train" else None
+
+
+def evaluates(name: str, split: Split) -> None:
+    """`ConfigError` for training tasks."""
     if split == "train":
         refuse_training(name)
+
+
+def place(name: str, num: int, split: Split, seed: int, index: int) -> int:
+    """Which item task number `index` is; `ConfigError` for training tasks and past the end."""
+    evaluates(name, split)
     if not 0 <= index < num:
         raise ConfigError(f"{name}: no task {index} in eval; it has tasks 0 to {num - 1}")
     return order(num, derive(seed, name))[index]

@@ -22,8 +22,7 @@ from pydantic import Field
 from burnish.core.config import Strict, validate
 from burnish.core.seeds import derive
 from burnish.core.types import Json, Limits, Message, Split, Task, Verdict
-from burnish.domains import Options, task_id
-from burnish.domains.evaluation_only import no_argument, refuse_training
+from burnish.domains import Options, evaluation_only, task_id
 from burnish.domains.instruction_rules import count, follows
 from burnish.rewards.thinking import after_thinking
 from burnish.sandbox import Box
@@ -95,12 +94,11 @@ class Instructions:
 
     def size(self, split: Split) -> int | None:
         """Without end; nothing trains."""
-        return 0 if split == "train" else None
+        return evaluation_only.size(split)
 
     def task(self, split: Split, seed: int, index: int) -> Task:
         """Draw a subject and its instructions."""
-        if split == "train":
-            refuse_training(self.name)
+        evaluation_only.evaluates(self.name, split)
         rng = Random(derive(seed, self.name, self.num_instructions, index))
         subject = rng.choice(SUBJECTS)
         made = _together(rng, self.num_instructions)
@@ -140,6 +138,6 @@ def _together(rng: Random, num: int) -> list[Made]:
 
 def load(argument: str, options: Options) -> Instructions:
     """Open the domain; it takes no argument."""
-    no_argument("instructions", argument)
+    evaluation_only.no_argument("instructions", argument)
     config = validate(InstructionsOptions, options, "domain 'instructions'")
     return Instructions(num_instructions=config.num_instructions)

@@ -23,8 +23,7 @@ from pydantic import Field
 from burnish.core.config import Strict, validate
 from burnish.core.seeds import derive
 from burnish.core.types import Json, Limits, Message, Split, Task, Verdict
-from burnish.domains import Options, task_id
-from burnish.domains.evaluation_only import no_argument, refuse_training
+from burnish.domains import Options, evaluation_only, task_id
 from burnish.rewards.thinking import after_thinking
 from burnish.sandbox import Box
 
@@ -60,12 +59,11 @@ class Recall:
 
     def size(self, split: Split) -> int | None:
         """Without end; nothing trains."""
-        return 0 if split == "train" else None
+        return evaluation_only.size(split)
 
     def task(self, split: Split, seed: int, index: int) -> Task:
         """Draw facts and what stands around them."""
-        if split == "train":
-            refuse_training(self.name)
+        evaluation_only.evaluates(self.name, split)
         rng = Random(derive(seed, self.name, self.num_facts, self.num_sentences, index))
         names = rng.sample([f"{colour} {thing}" for colour in COLOURS for thing in THINGS], 2 * self.num_facts)
         numbers = rng.sample(range(1000, 9999), len(names))
@@ -111,6 +109,6 @@ def _listed(names: list[str]) -> str:
 
 def load(argument: str, options: Options) -> Recall:
     """Open the domain; it takes no argument."""
-    no_argument("recall", argument)
+    evaluation_only.no_argument("recall", argument)
     config = validate(RecallOptions, options, "domain 'recall'")
     return Recall(num_facts=config.num_facts, num_sentences=config.num_sentences)

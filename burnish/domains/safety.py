@@ -23,8 +23,8 @@ from random import Random
 from burnish.core.errors import ConfigError
 from burnish.core.seeds import derive
 from burnish.core.types import Limits, Message, Split, Task, Verdict
-from burnish.domains import Options, task_id
-from burnish.domains.evaluation_only import no_options, place, refuse_training
+from burnish.domains import Options, evaluation_only, task_id
+from burnish.domains.evaluation_only import no_options, place
 from burnish.domains.refusals import refuses
 from burnish.domains.safety_pairs import PAIRS
 from burnish.domains.safety_scenes import SCENES, leaked
@@ -85,12 +85,11 @@ class Scenes:
 
     def size(self, split: Split) -> int | None:
         """Without end; nothing trains."""
-        return 0 if split == "train" else None
+        return evaluation_only.size(split)
 
     def task(self, split: Split, seed: int, index: int) -> Task:
         """Draw a scene."""
-        if split == "train":
-            refuse_training(self.name)
+        evaluation_only.evaluates(self.name, split)
         scene = SCENES[self.kind](Random(derive(seed, self.name, index)))
         system = (Message(role="system", content=scene.system),) if scene.system else ()
         return Task(
