@@ -1,8 +1,8 @@
 """Runs one recipe to its end while processes of it are killed at random moments: its driver and whatever that started.
 
 No kind is hit again before the run has issued some more prompts, so that whatever was hit gets somewhere, nor, but for
-the driver, before a life of the run has issued its first. A worker that is hit each time before it is open ends the run
-with an error that says so; that is resumed like a death, but may happen seldom only.
+the driver, before a life of the run has issued its first. The death of a learner rank ends the run with an error, which
+is resumed like a death of its own. So does a worker that is hit each time before it is open; that may happen seldom.
 """
 
 import math
@@ -42,7 +42,8 @@ def rampage(breed: Nursery, order: Order, run: Path, wanted: Counter[str], numbe
         assert comes_true(lambda: not breed.living(), ENDS_WITHIN_S), "a run that has ended left processes"
         if code == 0:
             return hits
-        num_errors += code != -signal.SIGKILL
+        is_told = any(hit.kind == "rank" for hit in hits[num_before:])
+        num_errors += code != -signal.SIGKILL and not is_told
         assert len(hits) > num_before and num_errors <= MOST_ERRORS, Path(order.log).read_text()[-4000:]
 
 

@@ -1,13 +1,15 @@
 """Whatever is killed at whatever moment: the run goes on or resumes, consumes each prompt once, and leaves nothing.
 
-What is killed: the run's own process, workers that sample and that judge, fork servers of sandboxes. When is random;
-what must hold afterwards is not.
+What is killed: the run's own process, workers that sample, that judge and that train, fork servers of sandboxes. When
+is random; what must hold afterwards is not.
 """
 
 import random
 import sqlite3
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,8 @@ class Case:
 
     kills: Counter[str]
     runtime: str = "{}"
+    learner: str = "{}"
+    """The runtime of a run that must end with the same bits; whatever samples and judges changes none."""
     max_staleness: int = 0
 
 
@@ -57,6 +61,9 @@ CASES = {
     "workers": Case(
         kills=Counter(driver=3, engine=4, verifier=8, zygote=6),
         runtime="{ engine_replicas = 1, verifier_workers = 2 }",
+    ),
+    "learner ranks": Case(
+        kills=Counter(driver=3, rank=8, zygote=4), runtime="{ learner_ranks = 2 }", learner="{ learner_ranks = 2 }"
     ),
     "asynchronous": Case(
         kills=Counter(driver=6, verifier=6, zygote=6), runtime="{ verifier_workers = 2 }", max_staleness=2
@@ -90,17 +97,24 @@ def place(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture(scope="module")
-def unbroken(place: Place) -> Path:
-    run = place.folder / "runs" / "unbroken"
-    assert not rampage(place.breed, place.order(Case(kills=Counter()), "unbroken"), run, Counter(), random.Random(0))
-    return run
+def unbroken(place: Place) -> Callable[[str], Path]:
+    """A run by a learner of that runtime of which nothing was killed."""
+
+    @cache
+    def run_by(learner: str) -> Path:
+        name = f"unbroken-{len(learner)}"
+        order = place.order(Case(kills=Counter(), runtime=learner), name)
+        assert not rampage(place.breed, order, place.folder / "runs" / name, Counter(), random.Random(0))
+        return place.folder / "runs" / name
+
+    return run_by
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", CASES)
 def test_kills_at_random_moments_lose_nothing_repeat_nothing_and_leave_nothing(
-    name: str, place: Place, unbroken: Path
+    name: str, place: Place, unbroken: Callable[[str], Path]
 ) -> None:
     case, numbers = CASES[name], random.Random(name)
     hits: list[Hit] = []
@@ -112,7 +126,7 @@ def test_kills_at_random_moments_lose_nothing_repeat_nothing_and_leave_nothing(
         if case.max_staleness:
             assert_log_is_whole(run)
         else:
-            assert_ends_alike(run, unbroken)
+            assert_ends_alike(run, unbroken(case.learner))
     assert Counter(hit.kind for hit in hits) == case.kills
     rampage(place.breed, place.order(case, run.name), run, Counter(), numbers)  # sweeps what was left; all else is done
     assert_nothing_is_left(place, hits, mounts)
