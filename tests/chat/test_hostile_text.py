@@ -79,17 +79,31 @@ def test_a_tools_result_cannot_leave_its_block(text):
     assert f"({text})" in text_of("qwen3", ids)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@pytest.mark.parametrize("name", ["llama3", "qwen3", "mistral"])
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(text=HOSTILE)
-def test_a_tools_description_adds_no_control_token(text):
-    chat = family("qwen3")[1]
+def test_a_tools_name_description_and_parameters_add_no_control_token(name, text):
+    chat = family(name)[1]
     ids, plain_ids = (
         chat.prompt_ids(
-            [Message(role="user", content="hi")], [{"type": "function", "function": {"name": name, name: [1, name]}}]
+            [Message(role="user", content="hi")], [{"type": "function", "function": {"name": word, word: [1, word]}}]
         )
-        for name in (text, "x")
+        for word in (f"x{text}", "x")
     )
-    assert controls_of("qwen3", ids) == controls_of("qwen3", plain_ids)
+    assert controls_of(name, ids) == controls_of(name, plain_ids)
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "gemma"])  # its template refuses system
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(system=HOSTILE, user=HOSTILE)
+def test_a_system_message_beside_a_hostile_user_adds_no_control_token(name, system, user):
+    chat = family(name)[1]
+    ids, plain_ids = (
+        chat.prompt_ids([Message(role="system", content=f"({one})"), Message(role="user", content=f"({two})")])
+        for one, two in ((system, user), ("", ""))
+    )
+    assert controls_of(name, ids) == controls_of(name, plain_ids)
+    assert f"({system})" in text_of(name, ids)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
