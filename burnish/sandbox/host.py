@@ -29,6 +29,7 @@ NAMESPACES: Final = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
 FIRST_JOB_UID: Final = 0x7000_0000  # a range that no distribution hands out
 NUM_JOB_UIDS: Final = 0x0F00_0000
 _job_numbers = itertools.count()
+_group_numbers = itertools.count()
 
 
 def lacks() -> list[str]:
@@ -71,6 +72,11 @@ def group_abilities() -> dict[str, cgroups.Tree]:
     found = cgroups.trees()
     cgroups.remove_stale(found)
     return cgroups.usable(found)
+
+
+def make_group() -> cgroups.Group | None:
+    """Make a control group of this process's own; None where none can be made."""
+    return cgroups.make_group(next(_group_numbers), group_abilities())
 
 
 def has_admin() -> bool:

@@ -22,9 +22,11 @@ from burnish.core.errors import SandboxError
 from burnish.sandbox import bare, host
 from burnish.sandbox.inside.ground import Plan
 from burnish.sandbox.inside.keeper import IN_ORDER, MAX_FDS, READY
+from burnish.sandbox.memfds import sealed
 
 START_S: Final = 60.0
-ANSWER_S: Final = 30.0
+ANSWER_S: Final = 120.0
+"""A keeper copies what a room wrote, on a machine that may be busy; one that dies is heard at once."""
 HANG_UP_S: Final = 2.0
 MAX_INLINE_BYTES: Final = 1 << 15
 
@@ -97,11 +99,8 @@ class KeeperLink:
         return number
 
     def _send_long(self, text: bytes, fds: Sequence[int]) -> None:
-        fd = os.memfd_create("order")
+        fd = sealed(text, "order")
         try:
-            with open(fd, "wb", closefd=False) as file:
-                file.write(text)
-            os.lseek(fd, 0, os.SEEK_SET)
             socket.send_fds(self._control, [IN_ORDER.encode()], [fd, *fds])
         finally:
             os.close(fd)

@@ -11,7 +11,7 @@ Snapshots lie on the place's own disk and count against `disk_mb` and `num_files
 also empties `/tmp` and `/dev/shm`. While commands run, a snapshot stops all of them for as long as it copies.
 
 Covered: root, and ordinary users where the system lets them have user namespaces; Linux 6.6 or later.
-Not covered: CPU time of a tree (each process has `cpu_s`); cgroups; use from more than one event loop.
+Not covered: CPU time of a tree (each process has `cpu_s`); use from more than one event loop.
 """
 
 import asyncio
@@ -25,16 +25,21 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Literal
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox import host, place_root, selftest
+from burnish.sandbox import family_group, host, place_root, selftest
+from burnish.sandbox.cgroups import Group
 from burnish.sandbox.gather import Gathering
 from burnish.sandbox.inside.room import Limits
 from burnish.sandbox.keeper_link import Answer, KeeperLink, start_keeper
+from burnish.sandbox.memfds import sealed
 from burnish.sandbox.place import Change, Command, Guarantee, PlaceSpec
 from burnish.sandbox.shell import PATIENCE_S, LocalShell
 from burnish.sandbox.types import Ending, Isolation, Job, Outcome, ResourceLimits
 
 DYING_S: Final = 10.0
+DIFF_S: Final = 30.0
+MOST_DIFF_BYTES: Final = 1 << 26
 MOST_CELLS: Final = 1000
+KILLED: Final = -9
 XCPU: Final = -24
 WRITABLE: Final = {"work": ("work",), "tmp": ("tmp",), "dev/shm": ("shm",)}
 GUARANTEES: Final[frozenset[Guarantee]] = frozenset(
@@ -46,8 +51,24 @@ GUARANTEES: Final[frozenset[Guarantee]] = frozenset(
 class _Family:
     link: KeeperLink
     spec: PlaceSpec
+    group: Group | None = None
     numbers: "itertools.count[int]" = field(default_factory=itertools.count)
     places: "set[LocalPlace]" = field(default_factory=set)
+
+    def allow(self) -> None:
+        """Let the group use what its places may."""
+        if self.group is not None:
+            family_group.allow(self.group, self.spec.limits, len(self.places))
+
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel has killed for want of memory since this was asked last."""
+        return self.group is not None and self.group.has_new_memory_kills()
+
+    def end(self) -> None:
+        """Wait until the keeper is gone, after it was hung up, and remove the group; blocks, and twice is safe."""
+        self.link.end()
+        if self.group is not None:
+            family_group.leave(self.group)
 
 
 class LocalPlace:
@@ -71,6 +92,7 @@ class LocalPlace:
             num_processes=limits.num_processes,
         )
         self._family.places.add(self)
+        self._family.allow()
         await self._link.ask("open", name=self._name, limits=asdict(asked), snapshot=snapshot)
 
     @property
@@ -90,9 +112,10 @@ class LocalPlace:
             stopped = await self._wait(answer, number, gathering, command.wall_s)
             written = gathering.finish()
         said = answer.result().said
+        ran_out = said["ran_out_of_memory"] or (self._family.ran_out_of_memory() and said["code"] == KILLED)
         return Outcome(
-            ending=stopped or _ending(said["code"], said["ran_out_of_memory"]),
-            exit_code=None if stopped or said["code"] < 0 or said["ran_out_of_memory"] else said["code"],
+            ending=stopped or _ending(said["code"], ran_out),
+            exit_code=None if stopped or said["code"] < 0 or ran_out else said["code"],
             stdout=written["stdout"],
             stderr=written["stderr"],
             answer=b"",
@@ -102,11 +125,8 @@ class LocalPlace:
     def _begin(self, command: Command, gathering: Gathering) -> int:
         if not command.argv or any("\0" in text for text in (*command.argv, command.cwd)):
             raise SandboxError(f"sandbox: bad command {command.argv!r}: expected words without NUL, at least one")
-        stdin = os.memfd_create("stdin")
+        stdin = sealed(command.stdin, "stdin")
         try:
-            with open(stdin, "wb", closefd=False) as file:
-                file.write(command.stdin)
-            os.lseek(stdin, 0, os.SEEK_SET)
             return self._link.begin(
                 "run",
                 [stdin, *gathering.far_ends],
@@ -204,15 +224,24 @@ class LocalPlace:
         after = new or await self.snapshot()
         found = os.memfd_create("diff")
         try:
-            answer = await self._link.ask("diff", [found], old=old, new=after)
-            if answer.said["code"] != 0:
-                raise SandboxError(
-                    f"sandbox: comparing snapshots {old!r} and {after!r} failed: {self._link.last_words()}"
-                )
-            text = os.pread(found, os.fstat(found).st_size, 0)
+            code = await self._compared(found, old, after)
+            size = os.fstat(found).st_size
+            if code != 0 or size > MOST_DIFF_BYTES:
+                why = f"{size} bytes of names" if code == 0 else self._link.last_words()
+                raise SandboxError(f"sandbox: comparing snapshots {old!r} and {after!r} failed: {why}")
+            text = os.pread(found, size, 0)
         finally:
             os.close(found)
         return dict(sorted(json.loads(text.decode(errors="surrogateescape")).items()))
+
+    async def _compared(self, found: int, old: str | None, new: str) -> int:
+        """Have a child of the keeper compare; its exit code. One that takes too long is killed, and not the keeper."""
+        number = self._link.begin("diff", [found], old=old, new=new)
+        answer = asyncio.ensure_future(self._link.answer(number))
+        done, _ = await asyncio.wait({answer}, timeout=DIFF_S)
+        if not done:
+            await self._link.ask("kill", task=number)
+        return (await answer).said["code"]
 
     async def open_shell(
         self, *, strips_ansi: bool = True, rows: int = 40, columns: int = 120, patience_s: float = PATIENCE_S
@@ -253,7 +282,9 @@ class LocalPlace:
         finally:  # also of a stop that is cancelled: there will be no other
             if not family.places:
                 link.hang_up()
-                await asyncio.to_thread(link.end)
+                await asyncio.to_thread(family.end)
+            else:
+                family.allow()
 
     async def _close_shells(self) -> None:
         for shell in list(self._shells):
@@ -302,7 +333,7 @@ class LocalPlaces:
 
     async def _start(self, spec: PlaceSpec) -> LocalPlace:
         link = await start_keeper(lambda control_fd: place_root.plan(spec, control_fd))
-        family = _Family(link=link, spec=spec)
+        family = _Family(link=link, spec=spec, group=await asyncio.to_thread(family_group.enter, link.pid))
         self._families = [each for each in self._families if each.places]
         self._families.append(family)
         return await _open(family, None)

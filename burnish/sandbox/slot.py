@@ -13,7 +13,6 @@ began is known from a counter that the job's process has let go of by then. What
 job, and ends the slot.
 """
 
-import fcntl
 import os
 import select
 import signal
@@ -30,6 +29,7 @@ from burnish.sandbox.cgroups import Group
 from burnish.sandbox.inside import watching
 from burnish.sandbox.inside.cell import ORDER, REPORT
 from burnish.sandbox.inside.entry import Order
+from burnish.sandbox.memfds import sealed
 from burnish.sandbox.streams import DYING_S, Cancel, Collected, collect
 from burnish.sandbox.types import Ending, Job, Outcome
 
@@ -238,7 +238,7 @@ def _hand_over(job: Job, link: socket.socket, stack: ExitStack) -> dict[str, int
             os.fchmod(write_end, 0o666)  # so that the job, whose uid is another, can open /dev/stdout by name
         payload = _payload(job)
         is_inline = len(payload) <= INLINE_BYTES
-        far_fds += [_sealed(content) for content in ((b"" if is_inline else payload), job.stdin) if content]
+        far_fds += [sealed(content, "job") for content in ((b"" if is_inline else payload), job.stdin) if content]
         head = bytes([is_inline, bool(job.stdin)])
         with suppress(BrokenPipeError, ConnectionError):  # a program that died: what the slot says tells why
             socket.send_fds(link, [head + (payload if is_inline else b"")], far_fds)
@@ -262,17 +262,6 @@ def _receive_report(link: socket.socket) -> _Report | None:
             cpu_s = user_s + system_s + 1e-6 * (user_us + system_us)
             return _Report(_STOPPED.get(reason), began, status, cpu_s, ran_out)
     return None
-
-
-def _sealed(content: bytes) -> int:
-    fd = os.memfd_create("job", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    view = memoryview(content)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
-    return fd
 
 
 def _payload(job: Job) -> bytes:

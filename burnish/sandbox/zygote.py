@@ -5,7 +5,6 @@ in a control group of its own, if the system gives one. Orders travel over SOCK_
 messages are atomic. No file of the host is used.
 """
 
-import itertools
 import json
 import os
 import select
@@ -19,7 +18,7 @@ from dataclasses import asdict
 from typing import Final
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox import bare, cgroups, host
+from burnish.sandbox import bare, host
 from burnish.sandbox.inside.entry import Order
 from burnish.sandbox.inside.serve import OPEN_SLOT, READY
 from burnish.sandbox.slot import Slot, SlotDied, ZygoteDied, has_hung_up, order_of, receive_fd
@@ -31,7 +30,6 @@ __all__ = ["SlotDied", "Zygote", "ZygoteDied"]
 START_S: Final = 120.0
 HANG_UP_S: Final = 1.0
 LOOK_EVERY_S: Final = 0.5
-_group_numbers = itertools.count()
 
 
 class Zygote:
@@ -156,10 +154,9 @@ class Zygote:
 
     def _open_slots(self) -> None:
         """Keep the number of slots; the work of a thread, since a control group may take its time."""
-        able = host.group_abilities()
         with suppress(ZygoteDied, OSError):
             while True:
-                slot = self._open_slot(able)
+                slot = self._open_slot()
                 with self._changed:
                     self._slots.append(slot)
                     self._idle.append(slot)
@@ -170,7 +167,7 @@ class Zygote:
                     if self._is_stopped:
                         return
 
-    def _open_slot(self, able: dict[str, cgroups.Tree]) -> Slot:
+    def _open_slot(self) -> Slot:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs:
@@ -180,7 +177,7 @@ class Zygote:
             ours.close()
             raise
         ours.settimeout(None)
-        slot = Slot(ours, pidfd, cgroups.make_group(next(_group_numbers), able))
+        slot = Slot(ours, pidfd, host.make_group())
         slot.enter_group(_pid_of(pidfd))
         return slot
 

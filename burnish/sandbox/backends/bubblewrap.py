@@ -36,10 +36,11 @@ from burnish.core.errors import SandboxError
 from burnish.core.types import Isolation, Json
 from burnish.sandbox import host
 from burnish.sandbox.backends import stewarded
-from burnish.sandbox.backends.bubblewrap_command import ROOTS, memfd
+from burnish.sandbox.backends.bubblewrap_command import ROOTS
 from burnish.sandbox.backends.bubblewrap_command import command as command_line
 from burnish.sandbox.backends.inners import Inners
 from burnish.sandbox.backends.stewarded import Request, StewardPlace, refuse_unmet
+from burnish.sandbox.memfds import sealed
 from burnish.sandbox.place import ISOLATED, Guarantee, PlaceSpec
 from burnish.sandbox.types import Ending, Job, Outcome, ResourceLimits
 
@@ -189,7 +190,7 @@ class _Inner:
         reply_fd, far_fd = os.pipe()
         with ExitStack() as stack:
             stack.callback(os.close, reply_fd)
-            request_fd = memfd(json.dumps(request).encode())
+            request_fd = sealed(json.dumps(request).encode(), "request")
             stack.callback(os.close, request_fd)
             try:
                 self._send(request_fd, far_fd)

@@ -17,6 +17,7 @@ from burnish.sandbox import host
 from burnish.sandbox.backends.stewarded import steward_source
 from burnish.sandbox.inside import rlimits, seccomp
 from burnish.sandbox.inside.launch import DEVICES, LINKS, USERS, Plan
+from burnish.sandbox.memfds import sealed
 from burnish.sandbox.types import ResourceLimits
 
 FIRST_UID: Final = 0x6000_0000  # beside those of the jobs of `namespaces`
@@ -29,23 +30,13 @@ ROOT_CAPABILITIES: Final = ("CAP_CHOWN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCA
 _numbers = itertools.count()
 
 
-def memfd(content: bytes) -> int:
-    """Put bytes into a file that has no name."""
-    fd = os.memfd_create("burnish", os.MFD_CLOEXEC)
-    view = memoryview(content)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
-
-
 def command(
     program: str, control_fd: int, limits: ResourceLimits, preload: tuple[str, ...], has_tools: bool, stack: ExitStack
 ) -> tuple[list[str], list[int]]:
     """Write the command line, and open the descriptors that it names."""
     plan = host.plan(control_fd, preload)
     is_root = plan.mode == "root"
-    fds = [memfd(text) for text in (_filter_bytes(), USERS.encode(), GROUPS.encode())]
+    fds = [sealed(text, "burnish") for text in (_filter_bytes(), USERS.encode(), GROUPS.encode())]
     for fd in fds:
         stack.callback(os.close, fd)
     order = {

@@ -18,7 +18,8 @@ from burnish.sandbox.inside.children import Children
 
 MAX_FROZEN: Final = 24
 SIGNALLING_S: Final = 1.0
-NUM_STOPS: Final = 20
+STANDING_STILL_S: Final = 5.0
+"""For all attempts together: whoever waits for the keeper takes it for dead after a while."""
 GOING_ON_S: Final = 0.01
 
 
@@ -78,13 +79,14 @@ def copy_still(kept: room.Room, number: int, children: Children) -> str:
 def _stop_all(target: room.Room, children: Children) -> None:
     """Stop every process. One that waits for its vfork's child to exec cannot stop while the child is stopped: the two
     are let go on for a moment, and stopped again."""
-    for _ in range(NUM_STOPS):
+    deadline = time.monotonic() + STANDING_STILL_S
+    while time.monotonic() < deadline:
         _signal_all(target, signal.SIGSTOP, children)
         if census.comes_to_rest(target):
             return
         _signal_all(target, signal.SIGCONT, children)
         time.sleep(GOING_ON_S)
-    raise OSError(f"what runs in the place did not stand still, stopped {NUM_STOPS} times")
+    raise OSError(f"what runs in the place did not stand still within {STANDING_STILL_S:.0f} s")
 
 
 def _signal_all(target: room.Room, number: int, children: Children) -> None:

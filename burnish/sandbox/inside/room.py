@@ -30,6 +30,7 @@ NEW_ROOM: Final = (
 JOINED: Final = {"user": kernel.CLONE_NEWUSER, "mnt": kernel.CLONE_NEWNS, "net": kernel.CLONE_NEWNET, "ipc": 0x800_0000}
 OWN_FILES: Final = 16  # inodes of the store itself: roots of layers, work folders, mount points
 NICENESS: Final = 10
+KILL_FIRST: Final = "500"  # of the kernel's memory killer: rather than the keeper; the room's own /proc is read-only
 MAX_DESCRIPTORS: Final = 1024
 MAX_TERMINALS: Final = 64
 NEW_ROOT: Final = "/mnt"
@@ -174,7 +175,8 @@ def _furnish(room: Room) -> list[int]:
     kernel.mount("proc", f"{NEW_ROOT}/proc", "proc", flags | kernel.MS_NODEV, "subset=pid")
     for_keeper = [os.open(f"{NEW_ROOT}/{name}", os.O_RDONLY | os.O_DIRECTORY) for name in ("proc", "dev/pts")]
     for_keeper += [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in ("pid", *JOINED)]
-    kernel.mount("proc", f"{NEW_ROOT}/proc", "proc", flags | kernel.MS_NODEV, "subset=pid,hidepid=2")
+    seen = flags | kernel.MS_NODEV | kernel.MS_RDONLY
+    kernel.mount("proc", f"{NEW_ROOT}/proc", "proc", seen, "subset=pid,hidepid=2")
     kernel.enter_root(NEW_ROOT)
     return for_keeper
 
@@ -240,6 +242,7 @@ def _become_program(room: Room, order: Launch, seccomp_filter: seccomp.Program) 
     try:
         os.setsid()
         os.nice(NICENESS)  # what samples and trains goes first
+        _offer_to_memory_killer()
         for name, kind in JOINED.items():
             mounts.enter(room.fds[name], kind)
         _limit(room, order)
@@ -255,6 +258,12 @@ def _become_program(room: Room, order: Launch, seccomp_filter: seccomp.Program) 
         os.write(2, f"{order.argv[0] if code == 127 else order.cwd}: {error}\n".encode(errors="replace"))
     finally:
         os._exit(code)
+
+
+def _offer_to_memory_killer() -> None:
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # or the file is another user's; nobody in the room may trace us as yet
+    mounts.write("/proc/self/oom_score_adj", KILL_FIRST)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
 
 
 def _limit(room: Room, order: Launch) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from burnish.core.errors import SandboxError
-from burnish.sandbox import Outcome, ResourceLimits
+from burnish.sandbox import Outcome, ResourceLimits, cgroups
 from burnish.sandbox.local_place import LocalPlaces
 from burnish.sandbox.place import Command, PlaceSpec
 from tests.sandbox.places.conftest import Do
@@ -147,6 +148,54 @@ def test_memory_of_the_whole_tree_is_limited(python):
     )
     outcome = python(source + "print(os.wait()[1])")  # the first to end is one that was killed
     assert (outcome.ending, outcome.stdout) == ("over_memory", b"9\n")
+
+
+@pytest.mark.parametrize("kept", ["m", "m, m.resize(4096)"], ids=["dropped", "cut"])
+def test_shared_memory_that_no_process_holds_counts_too(do, place, python, kept):
+    if "memory" not in cgroups.usable(cgroups.trees()):
+        pytest.skip("no control group with a memory limit can be made here")
+    source = f"""
+import mmap
+kept = []
+for _ in range(6):
+    m = mmap.mmap(-1, 64 << 20)
+    for at in range(0, 64 << 20, 1 << 20):
+        m[at : at + (1 << 20)] = bytes(range(1, 2)) * (1 << 20)
+        m.madvise(mmap.MADV_DONTNEED)
+    kept.append(({kept},))
+"""
+    assert python(source).ending == "over_memory"
+    assert python("print(1)").stdout == b"1\n"
+
+
+def test_no_program_can_hide_from_the_memory_killer(python):
+    outcome = python("print(open('/proc/self/oom_score_adj').read()); open('/proc/self/oom_score_adj', 'w')")
+    assert outcome.stdout.split() == [b"500"] and b"Read-only" in outcome.stderr
+
+
+def test_a_program_cannot_grow_what_it_is_given_to_read(do, place):
+    grow = "import os, sys; print(sys.stdin.read()); os.ftruncate(0, 1 << 20)"
+    outcome = do(place.run(Command(argv=("python3", "-c", grow), stdin=b"given")))
+    assert outcome.stdout == b"given\n" and b"Operation not permitted" in outcome.stderr
+
+
+def test_a_snapshot_that_somebody_prevents_is_refused_soon_and_the_place_goes_on(do, place, python):
+    never_rests = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+if os.fork() == 0:
+    os.setsid()
+    if libc.syscall(56 if os.uname().machine == "x86_64" else 220, 0x4111, 0, 0, 0, 0) == 0:  # as vfork does
+        libc.sleep(60)
+        libc._exit(0)
+open("changed", "w")
+"""
+    python(never_rests)
+    started = time.monotonic()
+    with pytest.raises(SandboxError, match="did not stand still"):
+        do(place.snapshot())
+    assert time.monotonic() - started < 20
+    assert python("print(1)").stdout == b"1\n"
 
 
 def test_a_tree_too_deep_for_paths_cannot_stop_a_restore(do, place, run):
