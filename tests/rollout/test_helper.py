@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from burnish.core.recipe import EpisodesConfig
+from burnish.domains import Tool
 from burnish.rollout.helper import helper_of
 from burnish.runtime.local import Background
 from tests.fakes import ScriptedEngine, tiny_chat
@@ -55,7 +56,7 @@ def helped(url: str, domain: Guessing, **limits: float):
 
 
 @pytest.mark.parametrize("tools", [(), (TOOL,)])
-def test_an_endpoint_sees_the_conversation_as_text_and_solves_the_task(tools) -> None:
+def test_an_endpoint_sees_the_conversation_as_text_and_solves_the_task(tools: tuple[Tool, ...]) -> None:
     with endpoint(lambda messages: "```guess 9\n```" if tools else "9") as (url, sent):
         one = helped(url, Guessing(max_steps=2, tools=tools))
     [messages] = sent

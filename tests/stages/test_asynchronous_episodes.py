@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,7 +85,8 @@ def test_a_member_whose_world_fails_is_tried_again_by_the_schedulers_rule(tmp_pa
 
 def test_the_first_episodes_are_those_of_the_synchronous_loop(tmp_path: Path) -> None:
     exact = {"max_rows": 8, "options": {"exact": True}}
-    made = rooms(num_steps=2).model_dump() | {"engine": exact}
+    made: dict[str, Any] = rooms(num_steps=2).model_dump()
+    made["engine"] = exact
     stage = {key: value for key, value in made["stages"][0].items() if key != "max_staleness"}
     for name, stages in (("a", made["stages"]), ("s", [stage])):
         run_recipe(Recipe.model_validate(made | {"stages": stages, "name": name}), tmp_path, resume=False)

@@ -41,7 +41,7 @@ def test_what_was_right_is_learned_and_every_try_is_kept(tmp_path: Path) -> None
     assert len(kept) == 24 and {one.verdict.score for one in kept if one.verdict} == {0.0, 1.0}
     rows = metrics.read(tmp_path / "r" / "metrics.jsonl")
     (tries,) = [row.values for row in rows if row.stage == "0-rejection.tries"]
-    assert tries["solved"] == sum(one.verdict.score for one in kept if one.verdict) / 24
+    assert tries["solved"] == sum(one.verdict.score or 0.0 for one in kept if one.verdict) / 24
     losses = [row.values["loss"] for row in rows if row.stage == "0-rejection"]
     assert losses[-1] < losses[0]
 
