@@ -12,13 +12,15 @@ Not covered: choosing by repeating a choice's text.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from burnish.rewards import composed
-from burnish.rewards.commitment import ARTICLE, LEAD, Candidate, objection
-from burnish.rewards.regions import LONGEST_REPLY, NOTE, answer_region
+from burnish.rewards.commitment import Candidate, objection
+from burnish.rewards.commitment_words import ARTICLE, LEAD
+from burnish.rewards.regions import LONGEST_REPLY, NOTE_BUT_ANSWER, answer_region
 
 BARE = re.compile(
-    r"\s*(?:I (?:choose|pick|select)\s)?(?:[Oo]ption|[Cc]hoice)?"
+    r"\s*(?:(?:So|Thus|It is|It must be|I (?:would )?(?:choose|pick|select|say)),?\s)?(?:[Oo]ption|[Cc]hoice)?"
     r"[\s*_`\"'$\\({\[]{0,10}(?:(?:text|textbf|mathrm)\{?[\s*(]{0,4})?"
 )
 ARROW = re.compile(r"\s*(?:[-=]>|[→⇒➜])\s*")
@@ -40,11 +42,14 @@ MARKED_AFTER = re.compile(r"[*_ ]{0,3}[).:\]-]|[\s*_`\"'$\\)}\].]*$")
 
 def chosen(reply: str, labels: Sequence[str]) -> str | None:
     """Read the chosen label; None where there is not exactly one."""
-    said = NOTE.sub(" ", composed.nfkc(reply[-LONGEST_REPLY:]))
+    said = NOTE_BUT_ANSWER.sub(" ", composed.nfkc(reply[-LONGEST_REPLY:]))
     reply = _in_capitals(ARROW.sub(" ", said, count=1) if ARROW.match(said) else said, labels)
-    if called := CALLED_RIGHT.fullmatch(reply):
-        return _alone(called["last"] or called["first"], labels)
+    called = CALLED_RIGHT.fullmatch(reply)
+    if called and (label := _alone(called["last"] or called["first"], labels)):
+        return label
     region = answer_region(reply)
+    if region.kind == "mark":
+        region = replace(region, text=_in_capitals(region.text, labels))
     found = _labels_in(region.text, labels)
     if region.kind == "plain" or (region.kind == "cue" and not found):
         return _at_start(reply.strip(), labels)

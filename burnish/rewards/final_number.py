@@ -19,7 +19,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from burnish.rewards import number_words, units
-from burnish.rewards.commitment import LIST_MARK, is_doubted, objection
+from burnish.rewards.commitment import is_doubted, objection
+from burnish.rewards.commitment_words import CONSEQUENCE, EXPLAINS, LIST_MARK
 from burnish.rewards.math.candidates import finder
 from burnish.rewards.numbers import Number, numbers, plain
 from burnish.rewards.regions import SENTENCE_END, Region, answer_region
@@ -39,6 +40,7 @@ LEADS_TO_NUMBER = re.compile(
 )
 WORD_BEHIND = re.compile(r" ?([A-Za-z]{1,12})(\^ ?[0-9])?(?![A-Za-z0-9])")
 WHICH_IS = re.compile(r"\b(?:which|that) (?:is|equals|makes)\s$")
+REASON = re.compile(EXPLAINS.pattern + r"|\s[(\[][^()\[\]]*[)\]]\W*$", re.IGNORECASE)
 LEADS_TO_WORDS = re.compile(r"[\s:=*_]*(?:(?:is|are|was|be|equals)\b[\s:*_]*)?", re.IGNORECASE)
 
 
@@ -69,18 +71,23 @@ def is_same_number(truth: Number, answer: Number) -> bool:
 
 
 def _of_mark(region: Region) -> Number | None:
-    text = plain(region.text)
+    reason = REASON.search(region.text)
+    end = reason.start() if reason and any(map(str.isdigit, region.text[: reason.start()])) else len(region.text)
+    text, after = plain(region.text[:end]), region.text[end:] + region.after
+    if text.rstrip().endswith("?") or number_words.spans(text):
+        return None
     sides = text.split("=")
     found = next((there for side in reversed(sides) if (there := numbers(side))), [])
     values = {number.value for number in found}
     if len(values) != 1 or _contradicts(sides, found[-1]) or is_doubted(text):
         return None
-    return None if _objection(plain(region.before), found[-1].text, plain(region.after)) else found[-1]
+    return None if _objection(_plain_lines(region.before), found[-1].text, _plain_lines(after)) else found[-1]
 
 
 def _of_sentence(region: Region) -> Number | None:
-    start = len(plain(region.before))
-    whole = plain(region.before) + plain(region.text)
+    whole = _plain_lines(region.before)
+    start = len(whole)
+    whole += plain(region.text)
     found = numbers(whole)
     following = [number for number in found if number.start >= start]
     begin = len(whole) - len(plain(region.sentence))
@@ -88,6 +95,9 @@ def _of_sentence(region: Region) -> Number | None:
     if not found:
         return None
     is_led_to = region.kind == "cue" and bool(following) and LEADS_TO_NUMBER.fullmatch(whole, start, found[0].start)
+    reason = None if is_led_to else REASON.search(whole, found[0].end)
+    if reason and not CONSEQUENCE.search(whole, reason.end()):
+        found = [number for number in found if number.start < reason.start()]
     position = 0 if is_led_to else len(found) - 1
     answer = found[position]
     if position and (in_other_unit := _in_other_unit(whole, found[position - 1], answer)):
@@ -98,7 +108,15 @@ def _of_sentence(region: Region) -> Number | None:
         return None
     if _offers_two(whole[begin:start]) or _contradicts(_sides(region), answer):
         return None
-    return None if _objection(whole[: answer.start], answer.text, whole[answer.end :] + plain(region.after)) else answer
+    return (
+        None
+        if _objection(whole[: answer.start], answer.text, whole[answer.end :] + _plain_lines(region.after))
+        else answer
+    )
+
+
+def _plain_lines(text: str) -> str:
+    return "\n".join(map(plain, text.split("\n")))
 
 
 def _sides(region: Region) -> list[str]:

@@ -1,8 +1,8 @@
 r"""Where in a free-text reply the answer stands, and what stands before and behind it.
 
-The last mark wins: `\boxed{...}`, or `####` to the end of its line. Without a mark it is the last claim ("the answer
-is ...") with a word or number behind it, else the last sentence with a weaker cue ("total", "="); without a cue the
-last sentence with a digit.
+The last mark wins: `\boxed{...}`, or `####` to the end of its sentence; else the last `<answer>`. Without a mark it is
+the last claim ("the answer is ...") with a word or number behind it, else the last sentence with a weaker cue ("total",
+"it is", "="); without a cue the last sentence with a digit. What a check or an explanation at the end says comes after.
 
 Decisions: only the last `LONGEST_REPLY` characters of a reply are read, which bounds the time of everything
 behind; a box that is not closed holds no answer.
@@ -18,11 +18,15 @@ LONGEST_REPLY = 20_000
 SENTENCE_END = re.compile(r"\n|[.!?](?=[*_`\"')\]$]{0,4}(?:\s|$))")
 NOTE = re.compile(r"<<[^<>\n]{0,200}>>|</?[A-Za-z][A-Za-z0-9]{0,20}>")
 """A calculator's note (`<<2*3=6>>`) or a tag."""
+NOTE_BUT_ANSWER = re.compile(r"<<[^<>\n]{0,200}>>|</?(?!answer>)[A-Za-z][A-Za-z0-9]{0,20}>")
+ANSWER_TAG = re.compile(r"<answer>(.{0,1000}?)</answer>", re.DOTALL | re.IGNORECASE)
 CLAIM = re.compile(r"\banswers?\b[*_ ]{0,3}(?:(?:is|are|was|be|equals|should be|must be)\b|:|=)", re.IGNORECASE)
 CUE = re.compile(
-    r"\b(?:answers?|totals?|result|altogether|in all|equals|therefore|thus|hence|solution)\b|(?<![<>!])=(?![<>])",
+    r"\b(?:answers?|totals?|result|altogether|in all|equals|therefore|thus|hence|solution|it is|it's|gives"
+    r"|we (?:get|have|find))\b|(?<![<>!])=(?![<>])",
     re.IGNORECASE,
 )
+ASIDE = re.compile(r"[\W_]*(?:check(?:ing)?|verif\w+|explanation|reason|proof)\b", re.IGNORECASE)
 FILLER = re.compile(r"\b(?:is|are|was|be|as|follows|of|to|the|final)\b", re.IGNORECASE)
 
 
@@ -43,16 +47,24 @@ class Region:
 
 def answer_region(reply: str) -> Region:
     """Find the part of the reply that speaks the answer."""
-    text = NOTE.sub(" ", reply[-LONGEST_REPLY:])
+    text = NOTE_BUT_ANSWER.sub(" ", reply[-LONGEST_REPLY:])
     box, hashes = text.rfind("\\boxed{"), text.rfind("####")
     if box < 0 and hashes < 0:
-        return _of_sentences(text)
+        tag = next(reversed(list(ANSWER_TAG.finditer(text))), None)
+        if tag is not None:
+            return Region(kind="mark", before=text[: tag.start()], text=tag[1], after=text[tag.end() :])
+        return _of_sentences(NOTE.sub(" ", text))
     if box > hashes:
         start = box + len("\\boxed{")
         end = _closing(text, start)
         return Region(kind="mark", before=text[:box], text=text[start:end], after=text[max(start, end) + 1 :])
-    inside, _, after = text[hashes + len("####") :].partition("\n")
-    return Region(kind="mark", before=text[:hashes], text=inside, after=f"\n{after}")
+    end = sentence_end(text, hashes + len("####"))
+    return Region(kind="mark", before=text[:hashes], text=text[hashes + len("####") : end], after=text[end:])
+
+
+def sentence_end(text: str, start: int) -> int:
+    """Where the sentence ends that goes on at a position."""
+    return next((end.start() for end in SENTENCE_END.finditer(text, start)), len(text))
 
 
 def _closing(text: str, start: int) -> int:
@@ -68,6 +80,9 @@ def _closing(text: str, start: int) -> int:
 def _of_sentences(text: str) -> Region:
     ends = [0, *(end.end() for end in SENTENCE_END.finditer(text)), len(text)]
     spans = [(start, end) for start, end in pairwise(ends) if text[start:end].strip(" \n.!?")]
+    asides = [k for k, (start, end) in enumerate(spans) if k and ASIDE.match(text, start, end)]
+    if asides and re.search(r"\w", text[: spans[asides[0]][0]]):
+        spans = spans[: asides[0]]
     for cue in (CLAIM, CUE):
         for position in range(len(spans) - 1, -1, -1):
             start, end = spans[position]

@@ -19,7 +19,7 @@ from burnish.rewards.commitment import is_doubted, objection
 from burnish.rewards.final_number import final_number
 from burnish.rewards.math.candidates import finder
 from burnish.rewards.math.limits import Unreadable
-from burnish.rewards.regions import NOTE, SENTENCE_END
+from burnish.rewards.regions import ANSWER_TAG, NOTE, SENTENCE_END, sentence_end
 from burnish.rewards.thinking import after_thinking
 
 LONGEST_REPLY = 20_000
@@ -27,7 +27,6 @@ LONGEST_WHOLE = 600
 LONGEST_JOINT = 40
 
 BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-ANSWER_TAG = re.compile(r"<answer>(.{0,1000}?)</answer>", re.DOTALL | re.IGNORECASE)
 JOINT = re.compile(r"[\s$]*(?:(?P<comma>,)|,?[\s$]*\\?(?:text\{)?\s*(?P<word>and|or)\s*\}?)[\s$]*")
 CUE = re.compile(
     r"\b(?:answers?|solutions?|result)\b[*_ ]{0,3}(?:(?:is|are|was|be|equals|should be|must be)\b|:|=)[*_: ]{0,5}",
@@ -37,11 +36,12 @@ FORMULA = re.compile(r"(?<!\\)\$\$?([^$]{1,400})(?<!\\)\$\$?|\\\((.{1,400}?)\\\)
 BETWEEN = re.compile(r"\s*(?:,|;|,?\s*(?:and|or))\s*|\s*")
 NOTE_BUT_ANSWER = re.compile(r"<<[^<>\n]{0,200}>>")
 HEAD_END = re.compile(
-    r"(?:\s*[,;:]\s*|\s)(?:because|since|as|where|which|so|if|when|by|for|on|at|from|with|unless|while|though|although|but|not"
+    r"(?:\s*[,;:]\s*|\s)(?:because|since|as|where|which|so|is|was|can|cannot|could|would|if|when|by|for|on|at|from|with|unless|while|though|although|but|not"
     r"|in(?!\s*[\[(\\{$])|rather|instead|depending|assuming|given|obtained|maybe|perhaps|possibly|probably|otherwise"
     r"|alternatively)\b|\s*\(\s*[a-z]{2}",
     re.IGNORECASE,
 )
+NEXT_SENTENCE = re.compile(r"[.!?]\s+[A-Za-z]{2}")
 LIST_END = re.compile(r"\s*[,;:(](?![0-9])|\s(?:or|and)\b", re.IGNORECASE)
 IS_SHORT = re.compile(r"[^0-9]*[0-9$\\]|(?:yes|no|true|false|[A-Z])[\s*_]*", re.IGNORECASE)
 MOST_HEADS = 12
@@ -84,8 +84,7 @@ def _found(reply: str, is_readable: Callable[[str], bool]) -> _Found:
     if boxes and boxes[-1].start() > hashes:
         return _boxed(text, boxes)
     if hashes >= 0:
-        line, _, after = text[hashes + 4 :].partition("\n")
-        return _Found(line.strip(), text[:hashes], f"\n{after}")
+        return _head(text, hashes + 4, sentence_end(text, hashes + 4), is_readable)._replace(before=text[:hashes])
     if tags := list(ANSWER_TAG.finditer(text)):
         return _Found(tags[-1][1].strip(), text[: tags[-1].start()], text[tags[-1].end() :])
     return _of_prose(BOLD.sub(" ", NOTE.sub(" ", text)).strip(), is_readable)
@@ -129,8 +128,9 @@ def _closing(text: str, position: int) -> int:
 def _of_prose(text: str, is_readable: Callable[[str], bool]) -> _Found:
     if cues := list(CUE.finditer(text)):
         return _after_cue(text, cues[-1].end(), is_readable)
-    whole = text[LEAD.match(text).end() :]
-    if len(text) <= LONGEST_WHOLE and is_readable(whole):
+    whole = text[_behind_lead(text, 0) :]
+    is_prose = re.search(r"[0-9]", whole) and (HEAD_END.search(whole) or NEXT_SENTENCE.search(whole))
+    if len(text) <= LONGEST_WHOLE and not is_prose and is_readable(whole):
         return _Found(whole)
     times = list(TIME_OF_DAY.finditer(text))
     if len(times) == 1 and len(re.findall(r"[0-9]+", text)) == 2:
@@ -150,13 +150,21 @@ def _between(text: str, start: int, end: int) -> _Found:
 def _after_cue(text: str, start: int, is_readable: Callable[[str], bool]) -> _Found:
     """The sentence behind a cue, or the shortest readable beginning of it that something else follows."""
     start += len(text[start:]) - len(text[start:].lstrip(" \n.!?"))
-    end = next((end.start() for end in SENTENCE_END.finditer(text, start)), len(text))
-    start = min(end, LEAD.match(text, start).end())
+    return _head(text, start, sentence_end(text, start), is_readable)
+
+
+def _head(text: str, start: int, end: int, is_readable: Callable[[str], bool]) -> _Found:
+    start = min(end, _behind_lead(text, start))
     heads = [end.start() for end in islice(HEAD_END.finditer(text, start, end), MOST_HEADS)]
     parts = [end.start() for end in islice(LIST_END.finditer(text, start, end), MOST_HEADS)]
     ends = [head for head in heads if IS_SHORT.match(text, start, head)] + [end] + sorted([*heads, *parts])
     best = next((end for end in ends if end > start and is_readable(text[start:end])), end)
     return _between(text, start, best)
+
+
+def _behind_lead(text: str, start: int) -> int:
+    lead = LEAD.match(text, start)
+    return lead.end() if lead else start
 
 
 def _last_formulas(text: str, formulas: list[re.Match[str]]) -> _Found:

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from burnish.rewards import number_words, units
-from burnish.rewards.commitment import ARTICLE, Candidate, Find
+from burnish.rewards.commitment import Candidate, Find
+from burnish.rewards.commitment_words import ARTICLE
 from burnish.rewards.math import reading
 from burnish.rewards.math.clean import cleaned
 from burnish.rewards.math.compare import is_same
@@ -98,7 +99,7 @@ class _Mathematics:
         )
 
     def _is_nothing(self, bare: str) -> bool:
-        if LETTER.fullmatch(bare) or not re.search(r"[0-9A-Za-z\\]", bare):
+        if LETTER.fullmatch(bare) or not (re.search(r"[0-9\\]", bare) or HAS_OPERATOR.search(bare)):
             return True
         return COMPARES.search(bare) is not None and all(isinstance(value, Scalar) for value in self.values)
 
