@@ -29,7 +29,8 @@ from typing import Any
 import pytest
 
 LONGEST_SAID = 4_000
-MOST_SAID = 60
+MOST_TOLD = 8
+"""Functions of which the first failing test tells with its source, which costs ten times what it costs to run."""
 ROOM_BYTES = 512 << 20
 PATIENCE = 20
 """Seconds of wall for each of processor time, after which a fork waits for something that does not come."""
@@ -69,8 +70,7 @@ class Screen:
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Note what fails; a skip or an expected failure is no pass."""
         if report.outcome != "passed" or hasattr(report, "wasxfail"):
-            said = str(report.longreprtext)[:LONGEST_SAID] if len(self._failing) < MOST_SAID else ""
-            self._failing.setdefault(report.nodeid, said)
+            self._failing.setdefault(report.nodeid, str(report.longreprtext)[:LONGEST_SAID])
 
     def _in_fork(self, fault: Any, items: list[Any]) -> dict[str, Any]:
         read_end, write_end = os.pipe()
@@ -101,6 +101,9 @@ class Screen:
         if ending:
             return {"ending": ending, "failing": {}}
         for item, following in zip(items, [*items[1:], None], strict=True):
+            told = {name.partition("[")[0] for name in self._failing}
+            is_told = len(told) >= MOST_TOLD or item.nodeid.partition("[")[0] in told
+            item.config.option.tbstyle = "value" if is_told else "short"
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if len(self._failing) > fault["most_failing"]:
                 return {"ending": "many", "failing": {}}
