@@ -5,12 +5,13 @@ close to the others there, so that one product a shelf serves all its blocks and
 copied to be read. A block moves when its number of readers passes a power of two. Shelf 0 is for blocks that no row
 decodes from: kept prefixes, and prompts under way.
 
-Covered: layers of different shapes, any device. Memory: a shelf grows by a quarter beyond what it needs, and has room
-for at most twice as much (and 8 blocks); the rest is given back. Each layer has tensors of its own, so that a shelf
-that grows holds no more than one of them twice.
+Covered: layers of different shapes, any device. Memory: all shelves together have `num_rooms` rooms at most, also while
+blocks move, which is an eighth (and 2) more than there are blocks. Within that a shelf grows by a quarter beyond what
+it needs, and has room for at most twice as much (and 8 blocks); the rest is given back. Each layer has tensors of its
+own, so that a shelf that grows holds no more than one of them twice, the only thing that comes on top.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -85,21 +86,12 @@ class _Shelf:
             self.blocks.pop()
         self.holes = [place for place in self.holes if place < len(self.blocks)]
 
-    def shrink(self) -> None:
-        """Give back what is far more than is needed."""
-        if not self.blocks:
-            self.num_rooms, self._tensors = 0, {}
-        elif self.num_rooms > 2 * len(self.blocks) + 8:
-            self._resize()
-
-    def grow(self) -> None:
-        """Have tensors for all places."""
-        if len(self.blocks) > self.num_rooms:
-            self._resize()
-
-    def _resize(self) -> None:
-        """One tensor after another, so that no more than one is there twice."""
-        self.num_rooms = len(self.blocks) + len(self.blocks) // 4 + 4
+    def resize(self, num_rooms: int) -> None:
+        """Have tensors for so many places; one after another, so that no more than one is there twice."""
+        self.num_rooms = num_rooms
+        if not num_rooms:
+            self._tensors = {}
+            return
         for place in self._sizes:
             self._tensors[place] = self._resized(place)
 
@@ -110,6 +102,11 @@ class _Shelf:
             kept_N_K_S_D = self._tensors[place][: self.num_rooms]
             new_N_K_S_D[: len(kept_N_K_S_D)] = kept_N_K_S_D
         return new_N_K_S_D
+
+
+def num_blocks_within(num_rooms: int) -> int:
+    """How many blocks may be held where there is memory for so many rooms."""
+    return max(0, (num_rooms - 2) * 8 // 9)
 
 
 class Blocks:
@@ -123,6 +120,7 @@ class Blocks:
     ) -> None:
         self.num_blocks = num_blocks
         self.num_free = num_blocks
+        self.num_rooms = num_blocks + num_blocks // 8 + 2
         self.revision = 0
         self._layers = tuple(shapes)
         self._new_shelf = lambda: _Shelf(shapes, dtype, device)
@@ -177,7 +175,7 @@ class Blocks:
     def settle(self) -> None:
         """Move each block to its shelf, and close the holes on those that rows decode from."""
         for shelf in self._shelves.values():
-            shelf.grow()
+            self._have_rooms(shelf)
         self._copy_all(self._to_copy)
         self._to_copy = []
         for (old, new), pairs in groupby(sorted((b.shelf, _width(b)) for b in self._to_move)):
@@ -189,23 +187,42 @@ class Blocks:
             shelf.trim()
             if width or 2 * len(shelf.holes) > len(shelf.blocks):
                 self._close_holes(shelf)
-            shelf.shrink()
+            if shelf.num_rooms > 2 * len(shelf.blocks) + 8 or not shelf.blocks:
+                shelf.resize(len(shelf.blocks) + len(shelf.blocks) // 4)
 
     def _shelf(self, width: int) -> _Shelf:
         if width not in self._shelves:
             self._shelves[width] = self._new_shelf()
         return self._shelves[width]
 
-    def _move(self, blocks: Iterable[Block], width: int) -> None:
-        copies: list[Copy] = []
-        for block in blocks:
-            old = Block(block.shelf, block.place)
-            block.shelf, block.place = width, self._shelf(width).put(block)
-            copies.append(Copy(old, block))
-        self._shelf(width).grow()
-        self._copy_all(copies)
-        for old, _ in copies:
-            self._shelves[old.shelf].take_away(old.place)
+    def _have_rooms(self, shelf: _Shelf, num_more: int = 0) -> None:
+        """Have tensors for all places of a shelf and some more; where rooms are short, the others give theirs back."""
+        num_needed = len(shelf.blocks) + max(0, num_more - len(shelf.holes))
+        if num_needed <= shelf.num_rooms:
+            return
+        others = [other for other in self._shelves.values() if other is not shelf]
+        if num_needed + sum(other.num_rooms for other in others) > self.num_rooms:
+            for other in others:
+                self._close_holes(other)
+                other.resize(len(other.blocks))
+        num_left = self.num_rooms - num_needed - sum(other.num_rooms for other in others)
+        assert num_left >= 0, "more rooms than there is memory for"
+        shelf.resize(num_needed + min(num_needed // 4 + 4, num_left))
+
+    def _move(self, blocks: Sequence[Block], width: int) -> None:
+        """Move blocks of one shelf to another, so many at a time as there are rooms for both of each."""
+        num_at_once = self.num_rooms - (self.num_blocks - self.num_free)
+        for start in range(0, len(blocks), num_at_once):
+            some = blocks[start : start + num_at_once]
+            self._have_rooms(self._shelf(width), len(some))
+            copies: list[Copy] = []
+            for block in some:
+                old = Block(block.shelf, block.place)
+                block.shelf, block.place = width, self._shelf(width).put(block)
+                copies.append(Copy(old, block))
+            self._copy_all(copies)
+            for old, _ in copies:
+                self._shelves[old.shelf].take_away(old.place)
 
     def _close_holes(self, shelf: _Shelf) -> None:
         copies: list[Copy] = []

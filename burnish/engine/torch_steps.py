@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from burnish.core.errors import ConfigError
 from burnish.engine.adapters import Adapter, Adapters, segments_of
 from burnish.engine.block_attention import Arrangement, BlockLayout, Held, arrange
-from burnish.engine.blocks import BLOCK, Block, Blocks, LayerShape
+from burnish.engine.blocks import BLOCK, Block, Blocks, LayerShape, num_blocks_within
 from burnish.engine.params import SamplingParams
 from burnish.engine.sampler import Draw, draw
 from burnish.engine.steps import Work
@@ -45,11 +45,12 @@ class TorchSteps:
         self._model, self._exact = model, exact
         self._adapters = Adapters(model)
         shapes = _layer_shapes(model)
-        num_blocks = (memory_mb << 20) // (BLOCK * _bytes_a_token(shapes, model.dtype))
+        num_blocks = num_blocks_within((memory_mb << 20) // (BLOCK * _bytes_a_token(shapes, model.dtype)))
         if num_blocks < 1:
             raise ConfigError(
                 f"engine.kv_memory_mb is {memory_mb}, and {BLOCK} tokens of this model take "
-                f"{BLOCK * _bytes_a_token(shapes, model.dtype) >> 20} MiB; raise it"
+                f"{BLOCK * _bytes_a_token(shapes, model.dtype) / 2**20:.2g} MiB, of which there is to be room for 4 at "
+                "least; raise it"
             )
         self._blocks = Blocks(shapes, num_blocks=num_blocks, dtype=model.dtype, device=model.device)
         self._branches: dict[int, _Branch] = {}

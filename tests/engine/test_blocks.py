@@ -3,14 +3,14 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 
 import pytest
 import torch
 
-from burnish.engine.blocks import Block, Blocks, LayerShape
+from burnish.engine.blocks import Block, Blocks, LayerShape, num_blocks_within
 
 ROOT = Path(__file__).parents[2]
 SHAPES = {0: LayerShape(2, 4, 4), 3: LayerShape(1, 8, 2), 5: LayerShape(2, 4, 4)}
@@ -34,12 +34,18 @@ def _holds(blocks: Blocks, block: Block, value: float) -> bool:
     )
 
 
+def _rooms(blocks: Blocks, held: Iterable[Block]) -> int:
+    """For how many blocks there are tensors, on all shelves."""
+    return sum(len(blocks.of_layer(width, 0)[0]) for width in {block.shelf for block in held})
+
+
+@pytest.mark.parametrize("num_blocks", [200, 20, 7])
 @pytest.mark.parametrize("seed", range(5))
-def test_blocks_keep_what_they_hold_and_lie_by_their_readers(seed: int):
-    random, blocks = Random(seed), _blocks()
+def test_blocks_keep_what_they_hold_and_lie_by_their_readers_within_their_memory(seed: int, num_blocks: int):
+    random, blocks = Random(seed), _blocks(num_blocks)
     held: dict[Block, float] = {}
     for value in range(30):
-        for _ in range(random.randrange(6)):
+        for _ in range(min(random.randrange(6), blocks.num_free)):
             held[blocks.take()] = -1.0
         blocks.settle()
         for block in [block for block, kept in held.items() if kept == -1.0]:
@@ -51,7 +57,7 @@ def test_blocks_keep_what_they_hold_and_lie_by_their_readers(seed: int):
             blocks.read(block, -block.num_readers)
             blocks.disown(block)
             del held[block]
-        for block in random.sample(list(held), min(2, len(held))):
+        for block in random.sample(list(held), min(2, len(held), blocks.num_free)):
             block.num_owners += 1
             held[blocks.copy(block)] = held[block]
         blocks.settle()
@@ -59,7 +65,30 @@ def test_blocks_keep_what_they_hold_and_lie_by_their_readers(seed: int):
         assert all(block.num_readers <= block.shelf < max(1, 2 * block.num_readers) for block in held)
         for width in blocks.widths():
             assert sorted(b.place for b in held if b.shelf == width) == list(range(blocks.num_places(width)))
-        assert blocks.num_free == 200 - len(held)
+        assert blocks.num_free == num_blocks - len(held)
+        assert _rooms(blocks, held) <= blocks.num_rooms == num_blocks + num_blocks // 8 + 2
+
+
+def test_blocks_that_all_move_at_once_never_have_more_rooms_than_there_is_memory_for():
+    """Where memory is full: from the shelf of prompts to that of eight readers and back, some at a time."""
+    blocks = _blocks(40)
+    held = {blocks.take(): float(value) for value in range(40)}
+    blocks.settle()
+    for block, value in held.items():
+        _write(blocks, block, value)
+    for change in (8, -7, 3, -4):
+        for block in held:
+            blocks.read(block, change)
+        blocks.settle()
+        assert _rooms(blocks, held) <= blocks.num_rooms == 47
+        assert all(_holds(blocks, block, value) for block, value in held.items())
+
+
+def test_as_many_blocks_may_be_held_as_there_are_rooms_for_beside_the_spare_ones():
+    assert [num_blocks_within(num_rooms) for num_rooms in (0, 3, 4, 11, 47)] == [0, 0, 1, 8, 40]
+    for num_rooms in range(4, 300):
+        num_blocks = num_blocks_within(num_rooms)
+        assert _blocks(num_blocks).num_rooms <= num_rooms < _blocks(num_blocks + 1).num_rooms + 1
 
 
 def _peak_bytes(run: Callable[[], None]) -> int:
