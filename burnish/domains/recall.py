@@ -10,8 +10,9 @@ locker is 4817."), and a question for all of them.
 text the first asked fact stood.
 
 In RULER's manner (Hsieh et al., https://arxiv.org/abs/2404.06654: several keys, some of them asked), with plain
-sentences about other things as filler. As many facts again are there and not asked for. Options: `num_facts` (1 to 8,
-default 1), `num_sentences`. Not covered: facts that must be joined, texts longer than the model's window.
+sentences about other things as filler. Options: `num_facts` (1 to 8, default 1), `num_others`, how many facts are there
+and not asked for (default: as many again), `num_sentences`. Not covered: facts that must be joined, texts longer than
+the model's window.
 """
 
 import re
@@ -45,6 +46,7 @@ class RecallOptions(Strict):
     """Options of the domain."""
 
     num_facts: int = Field(default=1, ge=1, le=8)
+    num_others: int | None = Field(default=None, ge=0, le=8)
     num_sentences: int = Field(default=20, ge=0, le=20_000)
 
 
@@ -53,6 +55,7 @@ class Recall:
     """Texts drawn without end."""
 
     num_facts: int
+    num_others: int
     num_sentences: int
     name: str = "recall"
     executes_code: bool = False
@@ -65,7 +68,8 @@ class Recall:
         """Draw facts and what stands around them."""
         evaluation_only.evaluates(self.name, split)
         rng = Random(derive(seed, self.name, self.num_facts, self.num_sentences, index))
-        names = rng.sample([f"{colour} {thing}" for colour in COLOURS for thing in THINGS], 2 * self.num_facts)
+        all_names = [f"{colour} {thing}" for colour in COLOURS for thing in THINGS]
+        names = rng.sample(all_names, self.num_facts + self.num_others)
         numbers = rng.sample(range(1000, 9999), len(names))
         facts = dict(zip(names, map(str, numbers), strict=True))
         lines = [
@@ -111,4 +115,5 @@ def load(argument: str, options: Options) -> Recall:
     """Open the domain; it takes no argument."""
     evaluation_only.no_argument("recall", argument)
     config = validate(RecallOptions, options, "domain 'recall'")
-    return Recall(num_facts=config.num_facts, num_sentences=config.num_sentences)
+    num_others = config.num_facts if config.num_others is None else config.num_others
+    return Recall(num_facts=config.num_facts, num_others=num_others, num_sentences=config.num_sentences)

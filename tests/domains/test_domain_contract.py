@@ -41,6 +41,7 @@ SAMPLES: Mapping[str, Callable[[Path], Sample]] = {
     "arithmetic": lambda folder: Sample(options={"largest": 1_000_000}),
     "bfcl": lambda folder: Sample("simple_python", {"folder": str(EXTERNAL / "bfcl")}),
     "human_eval": lambda folder: Sample(options={"file": str(EXTERNAL / "human_eval.jsonl")}),
+    "rephrased": lambda folder: Sample("documents"),
     "rows": lambda folder: Sample(str(EXTERNAL / "gsm8k.jsonl"), {"format": "gsm8k"}),
     "safety": lambda folder: Sample("injection"),
     "strong_reject": lambda folder: Sample(options={"file": str(EXTERNAL / "strong_reject.csv")}),
