@@ -1,6 +1,6 @@
 """Reward against interactions with the environment: pure online, pure offline, and mixed.
 
-    python -m bench.interactions [--seeds 1 2 3] [--segments 4] [--each 512] [--svg FILE]
+    python -m bench.interactions [--seeds 1 2 3] [--segments 3] [--each 512] [--svg FILE]
 
 The tiny model on `arithmetic`, where an interaction is a reply that is judged. For each seed one run makes what all
 arms begin with: weights (fine-tuned on sums), and histories (768 replies of those weights, never trained on):
@@ -12,7 +12,7 @@ arms begin with: weights (fine-tuned on sums), and histories (768 replies of tho
 
 each in `--segments` stages `rl` of `--each` interactions (`max_interactions`), on the same tasks by the same seeds,
 with the same rate, objective (`dapo`) and group size; groups without signal are not replaced, but count. Between
-segments the policy is measured on the tasks' own distribution, by 256 sampled replies that count for no arm: rewards of
+segments the policy is measured on the tasks' own distribution, by 192 sampled replies that count for no arm: rewards of
 aimed draws would be of harder tasks. What the histories cost to collect is not counted either; it is printed.
 """
 
@@ -35,7 +35,7 @@ Curve = list[tuple[float, float]]
 TASK: Final = {"domain": "arithmetic", "num_eval": 4, "options": {"largest": 3}}
 GROUPS: Final = {"prompts_per_step": 8, "group_size": 8, "max_draws_factor": 1.0}
 STILL: Final = {"use": "rl", **GROUPS, "learning_rate": 1e-12, "checkpoint_every": 1000}
-MEASURE: Final = STILL | {"num_steps": 4}
+MEASURE: Final = STILL | {"num_steps": 3}
 NUM_STORED: Final = 12 * 64
 
 
@@ -45,12 +45,9 @@ def main(options: argparse.Namespace) -> None:
     found: dict[str, list[Curve]] = {}
     for seed in options.seeds:
         with tempfile.TemporaryDirectory() as folder:
-            start = start_of(seed, Path(folder), options.examples)
-            for name, stages in arms(start, options.segments, options.each).items():
-                curve = run_arm(name, stages, start, seed, Path(folder))
+            for name, curve in curves_of(seed, Path(folder), options).items():
                 found.setdefault(name, []).append(curve)
                 print(f"seed {seed} {name}: {_words(curve)}", flush=True)
-            found.setdefault("offline", []).append(found["after"][-1][:2])
     means = {name: mean_of(curves) for name, curves in found.items()}
     for name, curves in found.items():
         ends = [curve[-1][1] for curve in curves]
@@ -65,6 +62,27 @@ def main(options: argparse.Namespace) -> None:
         )
 
 
+def curves_of(seed: int, folder: Path, options: argparse.Namespace) -> dict[str, Curve]:
+    """All arms with one seed."""
+    start = start_of(seed, folder, options.examples)
+    offline = {
+        "use": "offline", "data": str(start), "objective": "oapl", "num_epochs": 6, "batch_size": 64,
+        "learning_rate": 1e-3, "checkpoint_every": 1000,
+    }  # fmt: skip
+    plain = {
+        "use": "rl", **GROUPS, "num_steps": 1 + options.each // 8, "max_interactions": options.each,
+        "learning_rate": 2e-3, "num_warmup": 0, "checkpoint_every": 1000,
+    }  # fmt: skip
+    mixing = plain | {"histories": str(start), "aim": {}, "replay": {"share": 0.25}}
+    learned = run_arm("offline", [MEASURE, offline, MEASURE, {"use": "export"}], start, seed)
+    return {
+        "online": run_arm("online", [MEASURE, *[plain, MEASURE] * options.segments], start, seed),
+        "offline": learned,
+        "after": run_arm("after", [MEASURE, *[plain, MEASURE] * options.segments], folder / "offline", seed),
+        "mixed": run_arm("mixed", [MEASURE, *[mixing, MEASURE] * options.segments], folder / "offline", seed),
+    }
+
+
 def start_of(seed: int, folder: Path, num_examples: int) -> Path:
     """The run that makes weights and histories; its folder."""
     sft = {"use": "sft", "num_examples": num_examples, "batch_size": 20, "learning_rate": 1e-3}
@@ -73,29 +91,10 @@ def start_of(seed: int, folder: Path, num_examples: int) -> Path:
     return folder / "start"
 
 
-def arms(start: Path, num_segments: int, each: int) -> Mapping[str, Sequence[dict[str, Any]]]:
-    """The stages of each arm."""
-    offline = {
-        "use": "offline", "data": str(start), "objective": "oapl", "num_epochs": 6, "batch_size": 64,
-        "learning_rate": 1e-3, "checkpoint_every": 1000,
-    }  # fmt: skip
-    plain = {
-        "use": "rl", **GROUPS, "num_steps": 1 + each // 8, "max_interactions": each, "learning_rate": 2e-3,
-        "num_warmup": 0, "checkpoint_every": 1000,
-    }  # fmt: skip
-    mixing = {"histories": str(start), "aim": {}, "replay": {"share": 0.25}}
-    online = [plain, MEASURE] * num_segments
-    return {
-        "online": [MEASURE, *online],
-        "after": [MEASURE, offline, MEASURE, *online],
-        "mixed": [MEASURE, offline, MEASURE, *[plain | mixing, MEASURE] * num_segments],
-    }
-
-
-def run_arm(name: str, stages: Sequence[dict[str, Any]], start: Path, seed: int, folder: Path) -> Curve:
-    """Run an arm; its curve."""
-    _run(name, seed, str(start / "final"), stages, folder)
-    rows = metrics.read(folder / name / "metrics.jsonl")
+def run_arm(name: str, stages: Sequence[dict[str, Any]], start: Path, seed: int) -> Curve:
+    """Run an arm from what another run has exported; its curve."""
+    _run(name, seed, str(start / "final"), stages, start.parent)
+    rows = metrics.read(start.parent / name / "metrics.jsonl")
     spent, curve = 0.0, Curve()
     for position, stage in enumerate(stages):
         of_stage = [row.values for row in rows if row.stage == f"{position}-{stage['use']}"]
@@ -142,7 +141,7 @@ def _reached(means: Mapping[str, Curve], target: float) -> str:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--segments", type=int, default=4)
+    parser.add_argument("--segments", type=int, default=3)
     parser.add_argument("--each", type=int, default=512, help="interactions a segment")
     parser.add_argument("--examples", type=int, default=3000, help="of fine-tuning, before all arms")
     parser.add_argument("--svg", type=Path)
