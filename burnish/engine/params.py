@@ -89,7 +89,7 @@ def _out_of_range(p: SamplingParams) -> Iterator[str]:
         (p.top_k >= 0, "top_k", p.top_k, "0 (off) or more"),
         (0 <= p.min_p <= 1, "min_p", p.min_p, "between 0 (off) and 1"),
         (p.max_new_tokens >= 1, "max_new_tokens", p.max_new_tokens, "1 or more"),
-        (all(p.stop), "stop", p.stop, "strings that are not empty"),
+        (all(p.stop) and not _is_text(p.stop), "stop", p.stop, 'a tuple of strings that are not empty, such as ("x",)'),
         (0 <= p.top_logprobs <= MOST_TOP_LOGPROBS, "top_logprobs", p.top_logprobs, f"0 to {MOST_TOP_LOGPROBS}"),
         (1 <= p.repetition_penalty <= _MOST, "repetition_penalty", p.repetition_penalty,
          f"1 (off) to {_MOST:g}; what rewards tokens is a positive logit_bias"),
@@ -108,6 +108,11 @@ def _out_of_range(p: SamplingParams) -> Iterator[str]:
     for holds, name, got, expected in ranges:
         if not holds:
             yield f"{name} is {got!r}, expected {expected}"
+
+
+def _is_text(stop: object) -> bool:
+    """Whether a string was given for a tuple of strings, each of whose characters would end a sample."""
+    return isinstance(stop, str)
 
 
 def _without_effect(p: SamplingParams) -> Iterator[str]:

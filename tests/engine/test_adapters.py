@@ -1,6 +1,7 @@
 """LoRA adapters by name: each sample is computed with its own, whatever is beside it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from transformers import PreTrainedModel
 from burnish.core.errors import ConfigError
 from burnish.engine.adapters import Adapter, LowRank, read_adapter
 from burnish.engine.local import LocalEngine, open_engine
-from burnish.engine.types import Finished, Request, SamplingParams
+from burnish.engine.native.steps import reason_why_not
+from burnish.engine.types import Finished, Request, Sampled, SamplingParams
 from burnish.models.lora import LoraLinear, add_lora
 from burnish.models.peft import save_adapter
-from tests.fakes import random_model, tiny_chat
+from tests.fakes import plain_copy, random_model, tiny_chat
 
 PARAMS = SamplingParams(temperature=0, max_new_tokens=10)
 PROMPT = tuple(range(40))
@@ -79,6 +81,34 @@ def test_an_adapter_is_swapped_while_running_and_its_old_prefixes_are_not_used()
     assert engine.counts["prefix_tokens"] == 0
     (expected, _) = (f.completion for f in _engine(_merged(_adapter(model, 2))).sample([_request(None)]))
     assert replies[1].token_ids == expected.token_ids != replies[0].token_ids
+
+
+@pytest.mark.parametrize("path", ["torch", "native"])
+def test_an_adapter_that_is_swapped_in_flight_goes_on_with_the_keys_and_values_that_it_has(path: str):
+    """As transformers do it: the new weights on the old ones' cache, from the token after the swap on."""
+    model = random_model("llama")
+    if path == "native" and (reason := reason_why_not(model)):
+        pytest.skip(reason)
+    old, new = _adapter(model, 1), _adapter(model, 2)
+    engine = _engine(model, path=path)
+    engine.put_adapter("a", old)
+    number = engine.submit(replace(_request("a"), num_samples=1))
+    drawn = [event for _ in range(4) for event in engine.step() if isinstance(event, Sampled)]
+    engine.put_adapter("a", new)
+    (done,) = [e.completion for _ in range(8) for e in engine.step() if isinstance(e, Finished) and e.request == number]
+    assert done.token_ids[: len(drawn)] == tuple(event.token_id for event in drawn)
+    expected = _swapped(old, new, [*PROMPT, *done.token_ids], len(PROMPT) + len(drawn) - 1)
+    assert done.logprobs == pytest.approx(expected, abs=1e-4)
+
+
+@torch.inference_mode()
+def _swapped(old: Adapter, new: Adapter, token_ids: list[int], num_old: int) -> list[float]:
+    """Log-probabilities of all tokens behind the prompt, of which the first ones were computed with the old adapter."""
+    before, after = (plain_copy(_merged(adapter)) for adapter in (old, new))
+    first = before(torch.tensor([token_ids[:num_old]]), use_cache=True)
+    second = after(torch.tensor([token_ids[num_old:]]), past_key_values=first.past_key_values)
+    logprobs_T_V = torch.cat([first.logits[0], second.logits[0]]).log_softmax(-1)
+    return [logprobs_T_V[place - 1, token_ids[place]].item() for place in range(len(PROMPT), len(token_ids))]
 
 
 def test_an_adapter_is_read_from_a_folder_of_pefts_format(tmp_path: Path):

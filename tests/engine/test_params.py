@@ -27,6 +27,7 @@ from burnish.engine.types import Request, SamplingParams
         ({"min_p": 1.5}, "min_p is 1.5"),
         ({"max_new_tokens": 0}, "max_new_tokens is 0"),
         ({"stop": ("",)}, "not empty"),
+        ({"stop": "###"}, r"stop is '###', expected a tuple of strings"),
         ({"top_logprobs": 21}, "top_logprobs is 21, expected 0 to 20"),
         ({"repetition_penalty": 0.9}, "repetition_penalty is 0.9, expected 1 .* positive logit_bias"),
         ({"presence_penalty": -0.5}, "presence_penalty is -0.5, expected 0 .* positive logit_bias"),
