@@ -95,7 +95,7 @@ CONDITION = _compiled(
 )
 EXPLAINS = _compiled(
     words(
-        r"because|since|as(?! (?:well|is|are|was|does|do)\b)|given|due to|reason(?:ing)?|explanation"
+        r"because|since|(?<!well )as(?! (?:well|is|are|was|does|do)\b)|given|due to|reason(?:ing)?|explanation"
         r"|check(?:ing)?|proof"
     ),
     words(r"verif\w+|steps?|by \w+ing|obtained|that is|where we used"),

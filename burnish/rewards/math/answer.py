@@ -33,6 +33,7 @@ CUE = re.compile(
     re.IGNORECASE,
 )
 FORMULA = re.compile(r"(?<!\\)\$\$?([^$]{1,400})(?<!\\)\$\$?|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]", re.DOTALL)
+VARIABLE = re.compile(r"\$\s?\\?[A-Za-z]\s?\$")
 BETWEEN = re.compile(r"\s*(?:,|;|,?\s*(?:and|or))\s*|\s*")
 NOTE_BUT_ANSWER = re.compile(r"<<[^<>\n]{0,200}>>")
 HEAD_END = re.compile(
@@ -137,7 +138,8 @@ def _of_prose(text: str, is_readable: Callable[[str], bool]) -> _Found:
         return _between(text, *times[0].span())
     ends = [0, *(end.end() for end in SENTENCE_END.finditer(text)), len(text)]
     for start, end in zip(ends[-2::-1], ends[::-1], strict=False):
-        if formulas := list(FORMULA.finditer(text, start, end)):
+        formulas = [one for one in FORMULA.finditer(text, start, end) if not VARIABLE.fullmatch(one.group())]
+        if formulas:
             return _last_formulas(text, formulas)
     number = final_number(text)
     return _Found(text if number is None else number.said)

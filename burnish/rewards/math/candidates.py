@@ -10,12 +10,13 @@ Decisions: what cannot be read is another answer; so is what could not be told a
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import cached_property
 
 from burnish.rewards import number_words, units
 from burnish.rewards.commitment import Candidate, Find
 from burnish.rewards.commitment_words import ARTICLE
-from burnish.rewards.math import reading
+from burnish.rewards.math import numeric, reading
 from burnish.rewards.math.clean import cleaned
 from burnish.rewards.math.compare import is_same
 from burnish.rewards.math.limits import MOST_CHARACTERS, Undecided, Unreadable, bounded
@@ -36,6 +37,9 @@ COMPARES = re.compile(r"[<>\u2264\u2265\u2260]|\\(?:le|ge|ne|lt|gt)q?\b")
 HAS_OPERATOR = re.compile(
     r"[0-9A-Za-z)}!%\u00b0]\s?(?:[-+*/^\u00d7\u00f7\u22c5\u00b7]|\\(?:times|cdot|div)\b)|\\[dt]?frac|[0-9][A-Za-z(\\]"
 )
+RELATES = re.compile(r"^(?:[=\u2248~]|\\approx\b)\s?")
+STYLE = re.compile(r"\\(?:text\w*|mathrm|q?quad)\b|\\[^A-Za-z]")
+SAYS = re.compile(r"[0-9]|\\[A-Za-z]")
 STYLED = re.compile(r"[$\\({\[]*\s*(?:(?:text|mathrm|textbf)\s*\{)?\(?([A-Za-z]{1,5})\)?[})\]$\\]*")
 LETTER = re.compile(r"\\?[A-Za-z]|\\[a-z]{1,8}")
 YES_OR_NO = re.compile(r"\b(?:yes|no|true|false)\b(?![,]? (?:[a-z]))", re.IGNORECASE)
@@ -82,6 +86,7 @@ class _Mathematics:
 
     def _judged(self, text: str, start: int, end: int) -> Candidate | None:
         run = text[start:end]
+        run = RELATES.sub("", run)
         bare = cleaned(run[:LONGEST])
         if not bare or self._is_nothing(bare):
             return None
@@ -99,14 +104,14 @@ class _Mathematics:
         )
 
     def _is_nothing(self, bare: str) -> bool:
-        if LETTER.fullmatch(bare) or not (re.search(r"[0-9\\]", bare) or HAS_OPERATOR.search(bare)):
+        if LETTER.fullmatch(bare) or not (SAYS.search(STYLE.sub(" ", bare)) or HAS_OPERATOR.search(bare)):
             return True
         return COMPARES.search(bare) is not None and all(isinstance(value, Scalar) for value in self.values)
 
     def _is_same(self, values: list[Value]) -> bool:
         with bounded(NUM_STEPS):
             try:
-                return any(is_same(mine, other) for mine in self.values for other in values)
+                return any(is_same(a, b) or _is_rounded(a, b) for a in self.values for b in values)
             except (Unreadable, Undecided):
                 return False
 
@@ -118,6 +123,14 @@ def _values(text: str) -> list[Value]:
             return reading.read(said)
         except (Unreadable, Undecided):
             return []
+
+
+def _is_rounded(answer: Value, other: Value) -> bool:
+    """Whether a decimal is the answer rounded to as many places as it has."""
+    if not (isinstance(answer, Scalar) and isinstance(other, Scalar) and other.num_decimals):
+        return False
+    exact, decimal = numeric.real_value(answer.expr), numeric.real_value(other.expr)
+    return exact is not None and decimal is not None and abs(exact - decimal) * 2 <= Decimal(10) ** -other.num_decimals
 
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
