@@ -1,7 +1,8 @@
 """A cluster and its work, as a TOML file describes them. docs/simulator.md explains each key."""
 
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -46,15 +47,21 @@ class Learner(Strict):
 
 
 class Answer(Strict):
-    """What judging an answer takes and comes to."""
+    """What judging an answer takes and comes to: a score, or why there is none."""
 
     verify_s: float = Field(ge=0)
     score: float | None = None
-    """None is an infrastructure error."""
+    failure: Literal["unscorable", "timeout", "infrastructure_error"] | None = None
+
+    @model_validator(mode="after")
+    def _comes_to_one(self) -> Self:
+        if (self.score is None) == (self.failure is None):
+            raise ValueError("an answer has either a score or a failure; give one of the two")
+        return self
 
 
-class MeasuredMember(NamedTuple):
-    """A member as a run had it."""
+class MeasuredAttempt(NamedTuple):
+    """An attempt at a member as a run had it."""
 
     tokens: int
     answer: int
@@ -62,16 +69,19 @@ class MeasuredMember(NamedTuple):
 
 
 class MeasuredGroup(Strict):
-    """A group as a run had it: what belongs together stays together, above all equal answers, judged once."""
+    """A group as a run had it: what belongs together stays together, above all equal answers, judged once.
+
+    Of each member all attempts, in order; after the last one, a retry is like that of any member of the group.
+    """
 
     answers: list[Answer] = Field(min_length=1)
-    members: list[MeasuredMember] = Field(min_length=1)
+    members: list[Annotated[list[MeasuredAttempt], Field(min_length=1)]] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _answers_exist(self) -> Self:
-        for member in self.members:
-            if not 0 <= member.answer < len(self.answers):
-                raise ValueError(f"a member gave answer {member.answer}, and there are {len(self.answers)} answers")
+        for attempt in chain.from_iterable(self.members):
+            if not 0 <= attempt.answer < len(self.answers):
+                raise ValueError(f"a member gave answer {attempt.answer}, and there are {len(self.answers)} answers")
         return self
 
 

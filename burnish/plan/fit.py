@@ -27,7 +27,7 @@ from burnish.core.types import Trajectory
 from burnish.data import trajectory_files
 from burnish.plan.cluster import Cluster, Engines, Learner
 from burnish.plan.fit_groups import domain_loads
-from burnish.plan.fit_steps import NEEDED, asynchronous, rows_of, synchronous
+from burnish.plan.fit_steps import NEEDED, asynchronous, failed_attempts, moments_of, rows_of, synchronous
 from burnish.rollout.scheduler_config import SchedulerConfig
 
 LEAST_S = 1e-6
@@ -48,10 +48,12 @@ def fit(run: Path, position: int, scheduler: SchedulerConfig) -> Cluster:
             f"{len(groups)} groups of trajectories; at least {LEAST_STEPS} steps of stage 'rl' are needed"
         )
     slots = recipe.engine.max_rows
+    moments = moments_of(run, position) if scheduler.max_staleness else []
     if scheduler.max_staleness:
-        spells = asynchronous(run, position, slots, rows)
+        spells = asynchronous(moments, slots, rows)
     else:
         spells = synchronous(rows, groups, scheduler.batch_groups)
+        scheduler = scheduler.model_copy(update={"num_retries": 0})  # the synchronous loop knows no new attempts
     sampling = _nonnegative([(spell.first, spell.second) for spell in spells], [spell.took_s for spell in spells])
     trained = [row.values for row in rows if row.values["num_groups"]]
     learning = _nonnegative(
@@ -61,7 +63,7 @@ def fit(run: Path, position: int, scheduler: SchedulerConfig) -> Cluster:
         engines=Engines(num=1, slots=slots, token_s=max(sampling[0], LEAST_S), token_s_per_member=sampling[1]),
         learner=Learner(num=1, step_s=learning[0], token_s=max(learning[1], LEAST_S), shares_engines=True),
         num_sandboxes=recipe.runtime.verifier_workers or recipe.sandbox.num_workers,
-        domains=domain_loads(groups, scheduler),
+        domains=domain_loads(groups, scheduler, failed_attempts(moments, position)),
         scheduler=scheduler.model_copy(update={"num_batches": len(rows)}),
     )
 

@@ -4,6 +4,7 @@ A synchronous step begins all its members together and waits for them. Between t
 steps, of which each gives every member in it one token; the ledger says which were in it when.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from burnish.core import metrics
 from burnish.core.ledger import Ledger
 from burnish.core.types import Trajectory
-from burnish.rollout.stream_log import Began, Cut, Interrupted, Moment, Sampled, Trained, from_ledger
+from burnish.rollout.stream_log import Began, Cut, Interrupted, Judged, Moment, Sampled, Trained, from_ledger
 
 NEEDED = ("train_s", "tokens_sampled", "num_groups")
 SAMPLED_S = ("sample_and_judge_s", "sample_s")
@@ -77,18 +78,36 @@ def _wave(groups: Sequence[Sequence[Trajectory]]) -> Spell:
     return Spell(max(lengths), sum(lengths) - max(lengths), max(member.sample_s for member in members))
 
 
-def asynchronous(run: Path, position: int, slots: int, rows: Sequence[metrics.Row]) -> list[Spell]:
-    """One spell a step: what the engine did between two updates."""
+def moments_of(run: Path, position: int) -> list[Moment]:
+    """The log of an asynchronous stage."""
     ledger = Ledger(run / "ledger.sqlite")
     try:
-        work = _engine_work(from_ledger(ledger.events(position)), slots)
+        return from_ledger(ledger.events(position))
     finally:
         ledger.close()
+
+
+def asynchronous(moments: Sequence[Moment], slots: int, rows: Sequence[metrics.Row]) -> list[Spell]:
+    """One spell a step: what the engine did between two updates."""
+    work = _engine_work(moments, slots)
     return [
         Spell(work[row.step].num_steps, work[row.step].num_tokens - work[row.step].num_steps, _sample_s(row.values))
         for row in rows
         if row.step in work
     ]
+
+
+def failed_attempts(moments: Sequence[Moment], position: int) -> dict[tuple[str, int], list[Judged]]:
+    """Of each member the attempts that failed and were followed by another."""
+    events = [event for moment in moments for event in moment.events]
+    newest = {(event.key.number, event.key.member): event.key.attempt for event in events if isinstance(event, Began)}
+    failed: defaultdict[tuple[str, int], list[Judged]] = defaultdict(list)
+    for event in events:
+        if isinstance(event, Judged) and event.failure:
+            number, member, attempt = event.key
+            if attempt < newest[number, member]:
+                failed[f"{position}/{number:07d}", member].append(event)
+    return failed
 
 
 class _Work(NamedTuple):

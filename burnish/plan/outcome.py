@@ -8,16 +8,17 @@ weights, where the simulation does.
   verdicts), at the most tokens a second that all engines reach with every slot full, and the time for which
   all of them stood still before the last batch began (loading, or because the learner had their place): no
   token is sampled then, and each of those tokens was sampled before.
-* *learner*: all training steps, one after the other, after the fastest way to the first batch: the member
-  that is last to be sampled, alone on an engine, and judged at once.
+* *learner*: all training steps, one after the other, after the fastest way to the first batch.
 * *sandboxes*: the seconds of all verdicts of those groups, with every sandbox busy.
 * *staleness*: a group of batch k begins when the weights of version k - S or later are there, thus after the
-  step k - S - 1 is over and they were loaded; of its members, the one that takes longest alone on an engine
-  with a verdict at once, and step k follow. Every chain of steps S + 1 apart adds those up.
+  step k - S - 1 is over and they were loaded; the fastest way to batch k, and step k follow. Every chain of steps
+  S + 1 apart adds those up, so that with S = 0 nothing overlaps.
+
+The fastest way to a batch is the longest of two: its member that takes longest, alone on an engine, and its verdict at
+once; and all its members on all engines, by a scheduler that knows every length beforehand (`bounds`).
 
 The bound is the largest. It holds for the simulated world; a scheduler that changes *which* groups train
-(cutting long ones) has less to do and its own bound. It knows every length beforehand, as no scheduler does: where
-S is 0, the longest member of each batch would have to be given an engine of its own from the start.
+(cutting long ones) has less to do and its own bound.
 """
 
 from collections import Counter, defaultdict
@@ -25,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from burnish.plan.bounds import least_sampling_s
 from burnish.plan.cluster import Cluster
 from burnish.plan.fleet import Fleet
 from burnish.plan.world import Fate
@@ -80,8 +82,8 @@ class _Batch:
     begin_s: float
     stood_s: float
     """How long the engines had stood still before."""
-    alone_s: float
-    """The member that takes longest, alone on an engine and judged at once."""
+    least_s: float
+    """The fastest way to it from nothing."""
     took_s: float = 0.0
 
 
@@ -141,20 +143,21 @@ class Tally:
 
     def batch(self, plan: BatchPlan, now_s: float, stood_s: float) -> int:
         """A batch trains; returns its tokens."""
-        num_tokens, alone_s = 0, 0.0
+        lengths, alone_s = list[int](), 0.0
         for group in plan.groups:
             members = self.members.pop(group.group_id)
             trained = [members.pop(number) for number in group.members]
-            num_tokens += sum(member.length for member in trained)
+            lengths += [member.length for member in trained]
             alone_s = max(alone_s, self._alone_s(trained))
             self.num_members_trained += len(trained)
             self.num_wasted += sum(member.length for member in members.values())
             self.staleness[plan.version - group.oldest_version] += 1
-        self.tokens_trained += num_tokens
+        self.tokens_trained += sum(lengths)
         self.num_trained += len(plan.groups)
         self.num_short += plan.is_short
-        self.batches.append(_Batch(now_s, stood_s, alone_s))
-        return num_tokens
+        least_s = max(alone_s, least_sampling_s(lengths, self.cluster.engines)) if lengths else 0.0
+        self.batches.append(_Batch(now_s, stood_s, least_s))
+        return sum(lengths)
 
     def _alone_s(self, members: Sequence[_Member]) -> float:
         """The least time until the last of them has its verdict, each alone on an engine and judged at once.
@@ -211,7 +214,7 @@ class Tally:
         after_last_s = last.took_s + engines.load_weights_s if is_over else 0.0
         before_last_s = {
             "engines": (self.tokens_trained + self.tokens_unavoidable) / engines.best_rate + last.stood_s,
-            "learner": self.batches[0].alone_s + sum(batch.took_s for batch in self.batches[:-1]),
+            "learner": self.batches[0].least_s + sum(batch.took_s for batch in self.batches[:-1]),
             "sandboxes": least_sandbox_s / self.cluster.num_sandboxes if self.waits_for_all else 0.0,
             "staleness": self._chain_s(),
         }
@@ -230,6 +233,6 @@ class Tally:
         for number, batch in enumerate(self.batches):
             sampling_s = ends_s[number - apart] + engines.load_weights_s if number >= apart else 0.0
             before_s = ends_s[number - 1] if number else 0.0
-            begins_s[number] = max(sampling_s + batch.alone_s, before_s)
+            begins_s[number] = max(sampling_s + batch.least_s, before_s)
             ends_s[number] = begins_s[number] + batch.took_s
         return begins_s[-1]

@@ -206,7 +206,7 @@ class _Simulation:
     def _tell(self, ticket: Ticket, fate: Fate, sandbox_s: float) -> bool:
         """A verdict is there; whether that may decide anything: before a group is complete, a score does not."""
         self._fates.pop(ticket, None)
-        kind = "infrastructure_error" if fate.score is None else "scored"
+        kind = fate.failure or "scored"
         self._scheduler.judged(ticket, self._now_s, kind=kind, score=fate.score, sandbox_s=sandbox_s)
         self._num_judged[ticket.group_id] += 1
         group_size = self._cluster.scheduler.grouping(self._world.domain(ticket.group_id)).group_size

@@ -13,7 +13,8 @@ import random
 from typing import NamedTuple
 
 from burnish.core.seeds import derive
-from burnish.plan.cluster import Cluster, DomainLoad, MeasuredGroup
+from burnish.core.types import VerdictKind
+from burnish.plan.cluster import Cluster, DomainLoad, MeasuredAttempt, MeasuredGroup
 from burnish.plan.distributions import Table, alike
 from burnish.rollout.scheduler_types import Prompt, Ticket
 
@@ -27,7 +28,8 @@ class Fate(NamedTuple):
     """Siblings that gave the same answer share a verdict; None is one that nobody else gave."""
     verify_s: float
     score: float | None
-    """None is a verdict without a score: an infrastructure error."""
+    failure: VerdictKind | None
+    """Why there is no score, where there is none."""
 
 
 class _Domain(NamedTuple):
@@ -102,12 +104,11 @@ class World:
     def fate(self, ticket: Ticket) -> Fate:
         """A first attempt's is drawn with those of its siblings; each attempt's depends on its name alone."""
         truth = self._truths[ticket.group_id]
+        num_started = self._cluster.scheduler.grouping(truth.domain.name).num_started
         if ticket.attempt:
-            generator = random.Random(derive(truth.seed, ticket.member, ticket.attempt))
-            return _fates(truth, ticket.member, 1, generator)[0]
+            return _retry(truth, ticket, num_started)
         if (fates := self._first_fates.pop(ticket.group_id, None)) is None:
-            num_started = self._cluster.scheduler.grouping(truth.domain.name).num_started
-            fates = _fates(truth, 0, num_started, random.Random(truth.seed + 1))
+            fates = _first_fates(truth, num_started)
         if ticket.member < len(fates) - 1:
             self._first_fates[ticket.group_id] = fates
         return fates[ticket.member]
@@ -126,11 +127,28 @@ class World:
         return self._decks[index].pop()
 
 
-def _fates(truth: _Truth, first: int, num: int, generator: random.Random) -> list[Fate]:
-    """Of the members from `first` on."""
-    if truth.measured is not None:
-        return _measured_fates(truth.measured, truth.domain.load, num, generator)
-    return [_drawn_fate(truth, first + i, generator) for i in range(num)]
+def _first_fates(truth: _Truth, num: int) -> list[Fate]:
+    generator = random.Random(truth.seed + 1)
+    if truth.measured is None:
+        return [_drawn_fate(truth, member, generator) for member in range(num)]
+    members = _members(truth.measured, num, generator)
+    return [_measured_fate(truth, truth.measured, attempts[0], generator) for attempts in members]
+
+
+def _retry(truth: _Truth, ticket: Ticket, num: int) -> Fate:
+    generator = random.Random(derive(truth.seed, ticket.member, ticket.attempt))
+    if truth.measured is None:
+        return _drawn_fate(truth, ticket.member, generator)
+    attempts = _members(truth.measured, num, random.Random(truth.seed + 1))[ticket.member]
+    if ticket.attempt >= len(attempts):
+        attempts = generator.choice(truth.measured.members)
+    return _measured_fate(truth, truth.measured, attempts[min(ticket.attempt, len(attempts) - 1)], generator)
+
+
+def _members(group: MeasuredGroup, num: int, generator: random.Random) -> list[list[MeasuredAttempt]]:
+    """Its members in any order, as many as there are each once; more than that are drawn again."""
+    most = min(num, len(group.members))
+    return generator.sample(group.members, most) + generator.choices(group.members, k=num - most)
 
 
 def _drawn_fate(truth: _Truth, member: int, generator: random.Random) -> Fate:
@@ -143,21 +161,16 @@ def _drawn_fate(truth: _Truth, member: int, generator: random.Random) -> Fate:
     return Fate(
         length=max(1, min(round(length), load.max_tokens)), is_lost=is_lost, answer=None, verify_s=verify_s,
         score=None if is_undecided else _score(truth, member),
+        failure="infrastructure_error" if is_undecided else None,
     )  # fmt: skip
 
 
-def _measured_fates(group: MeasuredGroup, load: DomainLoad, num: int, generator: random.Random) -> list[Fate]:
-    """Its members in any order, as many as there are each once; more than that are drawn again."""
-    most = min(num, len(group.members))
-    members = generator.sample(group.members, most) + generator.choices(group.members, k=num - most)
-    return [
-        Fate(
-            length=max(1, min(member.tokens, load.max_tokens)), is_lost=generator.random() < load.lost_share,
-            answer=member.answer, verify_s=group.answers[member.answer].verify_s,
-            score=group.answers[member.answer].score,
-        )
-        for member in members
-    ]  # fmt: skip
+def _measured_fate(truth: _Truth, group: MeasuredGroup, attempt: MeasuredAttempt, generator: random.Random) -> Fate:
+    load, answer = truth.domain.load, group.answers[attempt.answer]
+    return Fate(
+        length=max(1, min(attempt.tokens, load.max_tokens)), is_lost=generator.random() < load.lost_share,
+        answer=attempt.answer, verify_s=answer.verify_s, score=answer.score, failure=answer.failure,
+    )  # fmt: skip
 
 
 def _score(truth: _Truth, member: int) -> float:

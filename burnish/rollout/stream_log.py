@@ -40,9 +40,13 @@ class Sampled(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A verdict has come."""
+    """A verdict has come. Of one without a score, whose attempt may leave no other trace: its kind, for how long it was
+    judged, and the tokens of the reply."""
 
     key: Key
+    failure: str = ""
+    took_s: float = 0.0
+    num_tokens: int = 0
 
 
 class Asked(NamedTuple):
@@ -162,6 +166,15 @@ def played(key: Key, trajectory: Trajectory) -> Played:
     return Played(key, trajectory.oldest_version, trajectory.newest_version, digest(trajectory))
 
 
+def judged(key: Key, trajectory: Trajectory) -> Judged:
+    """The event of a member's verdict."""
+    verdict = trajectory.verdict
+    assert verdict is not None
+    if verdict.kind == "scored":
+        return Judged(key)
+    return Judged(key, verdict.kind, round(verdict.took_s, 6), trajectory.num_sampled)
+
+
 def to_json(events: Iterable[Event]) -> list[Json]:
     """As the ledger keeps them."""
     return [_to_json(event) for event in events]
@@ -184,8 +197,8 @@ def _to_json(event: Event) -> Json:
             return ["b", *key]
         case Sampled(key, oldest, newest, digits):
             return ["s", *key, oldest, newest, digits]
-        case Judged(key):
-            return ["j", *key]
+        case Judged(key, failure, took_s, num_tokens):
+            return ["j", *key, failure, took_s, num_tokens] if failure else ["j", *key]
         case Asked(key, max_new_tokens, given):
             return ["q", *key, max_new_tokens, [*given]]
         case Said(key, oldest, newest, digits):
@@ -216,7 +229,7 @@ def _from_json(entry: list[Json]) -> Event:
         case "s":
             return Sampled(_key(rest), cast(int, rest[3]), cast(int, rest[4]), cast(str, rest[5]))
         case "j":
-            return Judged(_key(rest))
+            return Judged(_key(rest), *cast(tuple[str, float, int], tuple(rest[3:])))
         case "q":
             return Asked(_key(rest), cast(int, rest[3]), tuple(cast(list[int], rest[4])))
         case "u":

@@ -44,7 +44,6 @@ from burnish.rollout.stream_log import (
     Ended,
     Event,
     Interrupted,
-    Judged,
     Key,
     Moment,
     Trained,
@@ -52,6 +51,7 @@ from burnish.rollout.stream_log import (
     played,
     to_json,
 )
+from burnish.rollout.stream_log import judged as judged_event
 from burnish.rollout.stream_verdicts import BackgroundVerdicts, Verdicts
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_domains import scheduler_config
@@ -409,7 +409,7 @@ class _Loop:
         with self._ledger.together():
             for _, trajectory in judged:
                 self._ledger.replace(trajectory)
-            self._append([Judged(key) for key, _ in judged])
+            self._append([judged_event(key, trajectory) for key, trajectory in judged])
         now_s = self._clock()
         for key, trajectory in judged:
             self._tell_verdict(key, trajectory, now_s)

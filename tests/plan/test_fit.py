@@ -18,7 +18,7 @@ from burnish.plan.fit import fit
 from burnish.plan.fit_steps import measured_steps_s
 from burnish.plan.simulate import simulate
 from burnish.rollout.scheduler_config import SchedulerConfig
-from burnish.rollout.stream_log import Began, Chosen, Cut, Event, Key, Sampled, Trained, to_json
+from burnish.rollout.stream_log import Began, Chosen, Cut, Event, Judged, Key, Sampled, Trained, to_json
 
 RECIPE = Path(__file__).parents[2] / "recipes/arithmetic_tiny.toml"
 POSITION, STAGE = 3, "3-rl"
@@ -68,7 +68,7 @@ def test_times_and_shares_come_back(run):
     assert (found.learner.step_s, found.learner.token_s) == pytest.approx((0.3, 0.004))
     (domain,) = found.domains
     assert domain.name == "arithmetic"
-    assert [[member.tokens for member in group.members] for group in domain.groups] == LENGTHS
+    assert [[attempts[0].tokens for attempts in group.members] for group in domain.groups] == LENGTHS
     assert [[answer.score for answer in group.answers] for group in domain.groups[:2]] == [
         [None, 1, 0, 1],
         [0, 1, 0, 1],
@@ -145,7 +145,7 @@ def test_equal_replies_are_one_answer_that_takes_what_its_verdict_took_without_t
     ).domains
     group = domain.groups[0]
     assert [answer.verify_s for answer in group.answers] == [3.0, 1.0]
-    assert [member.answer for member in group.members] == [0, 0, 1, 0]
+    assert [attempts[0].answer for attempts in group.members] == [0, 0, 1, 0]
     assert not domain.keeps_verdicts
 
 
@@ -155,6 +155,27 @@ def test_what_was_looked_up_takes_no_time_and_what_was_joined_elsewhere_as_long_
     ).domains
     assert [answer.verify_s for answer in domain.groups[0].answers] == [0.0, 0.75, 1.0]
     assert domain.keeps_verdicts
+
+
+def test_attempts_that_failed_before_come_from_the_log_and_equal_ones_share_their_time(run):
+    ledger = Ledger(run / "ledger.sqlite")
+    began = [Began(Key(1, member, 0)) for member in range(4)]
+    failed = [Judged(Key(1, 2, 0), "timeout", 0.0, 8), Judged(Key(1, 0, 0), "timeout", 30.0, 7)]
+    again = [Began(Key(1, 0, 1)), Began(Key(1, 2, 1)), Judged(Key(1, 2, 1), "timeout", 9.0, 9)]
+    for tick, events in enumerate([began, failed, again, [Trained(0, 0, ()), Trained(1, 1, ()), Trained(2, 2, ())]]):
+        ledger.append_events(POSITION, tick, to_json(events))
+    ledger.close()
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    (run / "metrics.jsonl").unlink()
+    with MetricsLog(run / "metrics.jsonl") as log:
+        for row in rows:
+            log.log(row.pop("step"), row.pop("stage"), sample_s=row.pop("sample_and_judge_s"), **row)
+    (domain,) = fitted(run, max_staleness=1).domains
+    group = domain.groups[1]
+    assert [[attempt.tokens for attempt in attempts] for attempts in group.members] == [[7, 12], [4], [8, 6], [6]]
+    assert group.members[0][0].answer == group.members[2][0].answer
+    slow = group.answers[group.members[0][0].answer]
+    assert (slow.verify_s, slow.score, slow.failure) == (30.0, None, "timeout")
 
 
 def test_groups_of_which_members_are_missing_are_left_out(run):

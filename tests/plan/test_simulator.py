@@ -6,6 +6,7 @@ import pytest
 
 from burnish.core.config import read_toml, validate
 from burnish.core.errors import ConfigError
+from burnish.plan.bounds import least_sampling_s
 from burnish.plan.cluster import Cluster, Engines, read_cluster
 from burnish.plan.compare import best, policies, splits
 from burnish.plan.distributions import Empirical, LogNormal, Mixture, Part, Table
@@ -65,6 +66,19 @@ def test_one_process_that_does_both_takes_the_sum_of_sampling_and_training():
 
 def test_the_bound_of_a_synchronous_run_is_reached_where_all_begins_at_once():
     assert simulate(cluster()).efficiency == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "least_s"),
+    [
+        ([10, 10, 10, 10], 15.0),  # all places full: 1.5 s a token
+        ([10, 4, 4, 4], 10.0),  # the longest alone, the others beside it
+        ([10, 9, 9], 11.75),  # at most 2 (T - 5) tokens on one engine and 2 (T - 4.5) on the other
+    ],
+)
+def test_the_least_time_of_a_batch_knows_that_long_members_leave_less_room_on_their_engine(lengths, least_s):
+    engines = Engines(num=2, slots=2, token_s=1.0, token_s_per_member=0.5)
+    assert least_sampling_s(lengths, engines) == pytest.approx(least_s, rel=1e-3)
 
 
 def test_members_that_run_together_slow_each_other_down():
@@ -163,7 +177,7 @@ def test_members_that_were_cut_do_not_delay_the_end():
 
 
 MEASURED = {"answers": [{"verify_s": 0.5, "score": 1.0}, {"verify_s": 2.0, "score": 0.0}],
-            "members": [(100, 0), (100, 1), (100, 0), (200, 0)]}  # fmt: skip
+            "members": [[(100, 0)], [(100, 1)], [(100, 0)], [(200, 0)]]}  # fmt: skip
 
 
 def measured(group, *, num_sandboxes=100, **load) -> Outcome:
@@ -195,14 +209,23 @@ def test_equal_answers_share_a_verdict(num_sandboxes, keeps_verdicts, end_s, san
 
 def test_an_answer_that_is_asked_for_while_an_equal_one_is_judged_takes_no_sandbox():
     joined = {"answers": [{"verify_s": 5.0, "score": 1.0}, {"verify_s": 5.0, "score": 0.0}],
-              "members": [(100, 0), (200, 0), (100, 1), (200, 1)]}  # fmt: skip
+              "members": [[(100, 0)], [(200, 0)], [(100, 1)], [(200, 1)]]}  # fmt: skip
     outcome = measured(joined, num_sandboxes=2)
     assert outcome.end_s == pytest.approx(6.0, abs=1e-3)
     assert outcome.sandboxes_busy == pytest.approx(10 / 12, abs=1e-3)
 
 
+def test_an_attempt_that_failed_in_the_run_fails_in_its_place_and_is_tried_again():
+    answers = [*MEASURED["answers"], {"verify_s": 4.0, "failure": "timeout"}]
+    outcome = measured({"answers": answers, "members": [[(100, 1)], [(100, 0)], [(100, 2), (150, 0)], [(100, 0)]]})
+    assert outcome.end_s == pytest.approx(1.0 + 4.0 + 1.5 + 0.5, abs=1e-3)
+    assert (outcome.num_rollouts, outcome.num_groups_trained) == (5, 1)
+
+
 def test_measured_groups_are_dealt_so_that_each_comes_as_often_as_any_other():
-    groups = [{"answers": MEASURED["answers"], "members": [(tokens, 0), (tokens, 1)] * 2} for tokens in (10, 20, 30)]
+    groups = [
+        {"answers": MEASURED["answers"], "members": [[(tokens, 0)], [(tokens, 1)]] * 2} for tokens in (10, 20, 30)
+    ]
     domain = {"name": "a", "groups": groups, "max_tokens": 30}
     outcome = simulate(cluster(domains=[domain], scheduler={"batch_groups": 3, "num_batches": 2}))
     assert outcome.tokens_trained == 2 * 4 * (10 + 20 + 30)
@@ -215,7 +238,7 @@ def test_measured_groups_are_dealt_so_that_each_comes_as_often_as_any_other():
         ({"groups": [MEASURED], "lengths": {"median": 1.0}}, "either lengths"),
         ({"groups": [MEASURED], "alike": 0.5}, "alike would do nothing beside groups"),
         ({"lengths": {"median": 1.0}, "keeps_verdicts": True}, "only groups have"),
-        ({"groups": [{**MEASURED, "members": [(1, 2)]}]}, "answer 2, and there are 2"),
+        ({"groups": [{**MEASURED, "members": [[(1, 2)]]}]}, "answer 2, and there are 2"),
     ],
 )
 def test_a_domain_is_described_in_one_way(load, message):

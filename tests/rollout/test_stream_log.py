@@ -25,7 +25,8 @@ from burnish.rollout.stream_log import (
 
 KEY = Key(3, 1, 2)
 ALL = (
-    Began(KEY), Sampled(KEY, 4, 5, "0123456789ab"), Judged(KEY), Cut(KEY), Ended(7, "stale"),
+    Began(KEY), Sampled(KEY, 4, 5, "0123456789ab"), Judged(KEY), Judged(KEY, "timeout", 1.5, 7), Cut(KEY),
+    Ended(7, "stale"),
     Trained(6, 6, (Chosen(3, (0, 2)), Chosen(5, (1,)))), Interrupted(), Turned(1, 40, 44, 6, (KEY,), ()),
     Turned(0, 3, 3, 5, (), (KEY, Key(4, 0, 0))), Died(1, 6), Accounted({"a": {"tokens": 3}}),
 )  # fmt: skip
