@@ -4,13 +4,16 @@ Harbor reads `reward.json` and falls back on `reward.txt`; older readers prefer 
 two rewards. Here both count: where they disagree there is no reward. A JSON reward is a number, or numbers by name:
 then `reward` if there is one of that name, else their mean. Only finite numbers from 0 to 1 are rewards. The exit code
 of the verifier counts for nothing. Runs inside a place too, sent as text, so it takes the standard library alone. As a
-program, on the folder that is named: exit code 0 if the reward is 1, 1 if it is less, 3 if there is none.
+program, on the folder that is named: exit code 0 if the reward is 1, 1 if it is less, `NO_REWARD` if there is none.
 """
 
 import json
 import math
 import os
 import sys
+
+NO_REWARD = 93
+"""No program of tests ends with this by chance, so that a verdict can tell."""
 
 
 class NoReward(Exception):
@@ -63,5 +66,5 @@ if __name__ == "__main__":
         value = reward(*(_text(os.path.join(sys.argv[1], name)) for name in ("reward.json", "reward.txt")))
     except NoReward as error:
         sys.stderr.write(f"{error}\n")
-        sys.exit(3)
+        sys.exit(NO_REWARD)
     sys.exit(0 if value >= 1 else 1)

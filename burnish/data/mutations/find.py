@@ -12,23 +12,29 @@ SURE = ("comparison", "off_by_one", "wrong_variable")
 """Kinds whose mutants cannot but parse and mean something else: most of all, and not worth parsing each."""
 
 
-def mutations(source: str, kinds: Collection[str] = tuple(OPERATORS)) -> list[Mutation]:
+def mutations(source: str, kinds: Collection[str] = tuple(OPERATORS), *, is_sure: bool = True) -> list[Mutation]:
     """List the faults of these kinds; each, applied, gives a file that parses and means something else.
+
+    Without `is_sure`, a few do not: for a caller that looks at those it draws, since it is far quicker.
 
     Raises:
         SyntaxError: if the source does not parse.
     """
     tree, text = ast.parse(source), Text(source)
-    found = [each for name, function in _functions(tree, "") for each in _of_function(name, function, text, kinds)]
+    found = [
+        each for name, function in _functions(tree, "") for each in _of_function(name, function, text, kinds, is_sure)
+    ]
     return sorted(found, key=lambda each: (each.edits[0].start, each.kind, each.edits[0].after))
 
 
-def _of_function(name: str, function: Function, text: Text, kinds: Collection[str]) -> Iterator[Mutation]:
-    scope, segment = _scope(function), _Segment(function, text)
+def _of_function(
+    name: str, function: Function, text: Text, kinds: Collection[str], is_sure: bool
+) -> Iterator[Mutation]:
+    scope, segment = _scope(function), _Segment(function, text) if is_sure else None
     for node in _own_nodes(function):
         for kind in kinds:
             for edits in OPERATORS[kind](node, text, scope):
-                if kind in SURE or segment.means_something_else(edits):
+                if segment is None or kind in SURE or segment.means_something_else(edits):
                     yield Mutation(kind=kind, function=name, line=text.line(edits[0].start), edits=edits)
 
 

@@ -69,10 +69,10 @@ class Candidate:
 
 
 def sites(sources: Mapping[str, str], coverage: Coverage) -> list[Site]:
-    """List the faults that tests run, in the order of files and lines."""
+    """List the faults that tests run, in the order of files and lines; the screen sorts out what is none."""
     found: list[Site] = []
     for file, source in sorted(sources.items()):
-        for mutation in mutations(source):
+        for mutation in mutations(source, is_sure=False):
             above = range(mutation.line, max(0, mutation.line - FURTHEST_UP), -1)
             num, tests = next((one for line in above if (one := coverage.of(file, line))[0]), (0, ()))
             if num:

@@ -2,8 +2,10 @@
 
 Decisions: the image is Debian's Python with git and pytest; the files lie in `/work`. The tests folder, which Harbor
 brings after the agent, holds what judges: hidden tests, expected files or the script, and a judge of the standard
-library and pytest, which writes one reward file. The oracle becomes `solve.sh`. What only our own verdict does is not
-in the folder: parts for the process, the watch over the interpreter.
+library and pytest. It writes one reward file, or none where it is the judge that failed (Harbor takes that for an error
+of its own and not for a wrong answer). The tests run in a process of which only a whole report counts, and conftests
+that are not the suite's are put aside. The oracle becomes `solve.sh`. What only our own verdict does is not in the
+folder: parts for the process, the watch over the interpreter.
 """
 
 import base64
@@ -22,21 +24,25 @@ TEST_SH: Final = """#!/bin/bash
 mkdir -p /logs/verifier
 cd /work
 python3 -B /tests/judge.py > /logs/verifier/judge.txt 2>&1
-if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+case $? in
+  0) echo 1 > /logs/verifier/reward.txt ;;
+  1) echo 0 > /logs/verifier/reward.txt ;;
+esac
 """
-BY_TESTS: Final = '''"""Lay the tests over the tree and run them: exit code 0 if each expected one passes."""
+BY_TESTS: Final = '''"""Lay the tests over the tree and run them.
+
+Exit code 0 if each expected one passes, 1 if not, 2 if that cannot be said.
+"""
 
 import json
 import os
 import shutil
+import subprocess
 import sys
-
-import pytest
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-expected = set(json.load(open(os.path.join(HERE, "expected.json"))))
-shutil.copytree(os.path.join(HERE, "suite"), os.getcwd(), dirs_exist_ok=True)
-sys.path.insert(0, os.getcwd())
+SUITE = os.path.join(HERE, "suite")
 
 
 class Reporter:
@@ -48,10 +54,42 @@ class Reporter:
         (self.good if is_plain else self.bad).add(report.nodeid)
 
 
-reporter = Reporter()
-files = sorted({name.partition("::")[0] for name in expected})
-pytest.main(["-c", os.devnull, "--rootdir=.", "-p", "no:cacheprovider", "-q", *files], plugins=[reporter])
-os._exit(0 if expected <= reporter.good - reporter.bad else 1)
+def run(path, expected):
+    import pytest
+
+    sys.path.append(os.getcwd())
+    reporter = Reporter()
+    files = sorted({name.partition("::")[0] for name in expected})
+    pytest.main(["-c", os.devnull, "--rootdir=.", "-p", "no:cacheprovider", "-q", *files], plugins=[reporter])
+    with open(path, "w") as file:
+        json.dump(sorted(reporter.good - reporter.bad), file)
+
+
+def main(expected):
+    import pytest  # one that is missing is no fault of the tests
+
+    shutil.copytree(SUITE, os.getcwd(), dirs_exist_ok=True)
+    for folder, _, names in os.walk(os.getcwd()):
+        own = os.path.join(SUITE, os.path.relpath(folder, os.getcwd()), "conftest.py")
+        if "conftest.py" in names and not os.path.exists(own):
+            os.remove(os.path.join(folder, "conftest.py"))
+    path = os.path.join(tempfile.mkdtemp(), "report")
+    subprocess.run([sys.executable, "-B", os.path.abspath(__file__), path])
+    passed = set(json.load(open(path))) if os.path.exists(path) else set()
+    return expected <= passed
+
+
+if __name__ == "__main__":
+    wanted = set(json.load(open(os.path.join(HERE, "expected.json"))))
+    if len(sys.argv) > 1:
+        run(sys.argv[1], wanted)
+        os._exit(0)
+    try:
+        is_right = main(wanted)
+    except Exception as error:
+        print(repr(error))
+        sys.exit(2)
+    sys.exit(0 if is_right else 1)
 '''
 BY_FILES: Final = '''"""Compare the tree with what it should be: exit code 0 if each expected file is right."""
 
@@ -77,7 +115,10 @@ def is_right(one):
     if one["way"] == "text":
         return lines(content) == lines(wanted)
     if one["way"] == "json":
-        return json.loads(content) == json.loads(wanted)
+        try:
+            return json.loads(content) == json.loads(wanted)
+        except ValueError:
+            return False
     return (hashlib.sha256(content).hexdigest().encode() if one["way"] == "sha256" else content) == wanted
 
 
@@ -87,13 +128,19 @@ REPLACE: Final = (
     "import sys; path, old, new = sys.argv[1:]; text = open(path).read(); assert text.count(old) == 1; "
     "open(path, 'w').write(text.replace(old, new))"
 )
-BY_SCRIPT: Final = '''"""Run the script that judges: its exit code is ours."""
+BY_SCRIPT: Final = '''"""Run the script that judges: exit code 0 if its is, 1 if not, 2 if it cannot be run."""
 
 import os
 import subprocess
 import sys
 
-sys.exit(subprocess.run(["bash", os.path.join(os.path.dirname(os.path.abspath(__file__)), "check.sh")]).returncode)
+script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "check.sh")
+try:
+    code = subprocess.run(["bash", script]).returncode
+except OSError as error:
+    print(repr(error))
+    sys.exit(2)
+sys.exit(0 if code == 0 else 1)
 '''
 
 
@@ -122,7 +169,7 @@ def _dockerfile(task: TerminalTask) -> str:
     if task.executable:
         lines.append(f"RUN chmod +x {shlex.join(task.executable)}")
     if task.setup:
-        lines.append("RUN bash .setup.sh && rm -f .setup.sh")
+        lines.append("RUN mv .setup.sh /tmp/setup.sh && bash /tmp/setup.sh && rm -f /tmp/setup.sh")
     return "\n".join([*lines, ""])
 
 

@@ -22,8 +22,9 @@ from burnish.domains.terminal.spec import CommandsCheck, TerminalTask
 
 ROOT: Final = "/tmp/harbor"
 MOVED: Final = ("/tests", "/logs", "/solution")
-LONGEST_SCRIPT: Final = 100_000
-"""Linux takes at most 128 KiB in one argument of a program."""
+BY_EXIT_CODE: Final = f"code=$?; [ $code -ge 126 ] || echo $((! code)) > {ROOT}/logs/verifier/reward.txt\n"
+"""terminal-bench's reward; a runner that could not be run, or was killed, gives none."""
+LONGEST_SCRIPT: Final = 8 << 20
 REWARD: Final = Path(harbor_reward.__file__).read_text(encoding="utf-8")
 LEVELS: Final = {"easy": 3, "medium": 4, "hard": 5}
 
@@ -89,7 +90,7 @@ def _script(task: HarborTask, home: str) -> str:
         + "".join(f"{_write(f'{ROOT}/tests/{name}', content)}\n" for name, content in tests.items())
         + f"export TEST_DIR={ROOT}/tests\n{env}cd /work\n"
         + f"bash {ROOT}/tests/{task.runner} > {ROOT}/logs/verifier/test-stdout.txt 2>&1\n"
-        + (f"echo $((! $?)) > {ROOT}/logs/verifier/reward.txt\n" if task.runner == "run-tests.sh" else "")
+        + (BY_EXIT_CODE if task.runner == "run-tests.sh" else "")
         + f"python3 -I -c {shlex.quote(REWARD)} {ROOT}/logs/verifier\n"
     )
 

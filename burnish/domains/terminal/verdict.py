@@ -7,7 +7,9 @@
 Decisions: protected files are not taken from the agent. Of its `.git` only what is history is taken, and only where the
 check asks for it: not its configuration and hooks, which could run code in the verifier's place. For tests a
 fraction is the share of required tests that pass times the share of kept tests that still do, so that doing nothing is
-worth 0. A check's script that fails by itself looks like a wrong answer; the tests of a family's oracle exclude that.
+worth 0. A check's script that says nothing (it does not end, or leaves no reward) is run on the start as
+well: if it says nothing there either, that is the task's or the host's doing and an infrastructure error, else the
+agent's and worth 0.
 Covered: fixes judged by tests, files, scripts. Not covered: verdicts on what ran, not on what it left.
 """
 
@@ -17,18 +19,24 @@ from pathlib import Path
 from typing import Final
 
 from burnish.core.types import Verdict
+from burnish.data.harbor_reward import NO_REWARD
 from burnish.domains import Judgement
 from burnish.domains.terminal.grounds import Prepared
 from burnish.domains.terminal.record import Record
 from burnish.domains.terminal.spec import CommandsCheck, EndStateCheck, TerminalTask, TestsCheck
 from burnish.rewards import code_tests, end_state, process
 from burnish.rewards.process import Event
-from burnish.sandbox import Box, ResourceLimits
+from burnish.sandbox import Box, Outcome, ResourceLimits
 from burnish.sandbox.place import Command, Workspace
 
 LIMITS: Final = ResourceLimits(
-    wall_s=60.0, cpu_s=30.0, memory_mb=768, disk_mb=96, num_files=16_384, num_processes=32, output_bytes=1 << 20
+    wall_s=300.0, cpu_s=30.0, memory_mb=768, disk_mb=96, num_files=16_384, num_processes=32, output_bytes=1 << 20
 )
+"""The wall is far off, for a busy host: what loops is ended by its processor time, what waits by its test's wall."""
+SCRIPT: Final = "/tmp/check.sh"
+"""Where a check lies: it may be longer than an argument of a program."""
+WHOLE: Final = 'script=$(cat "$0"); rm -f "$0"; eval "$script"'
+"""A script is read whole before any of it runs, since what it runs could write to its file."""
 HISTORY: Final = (".git/HEAD", ".git/ORIG_HEAD", ".git/MERGE_HEAD", ".git/index", ".git/packed-refs", ".git/refs/",
                   ".git/objects/", ".git/logs/")  # fmt: skip
 """What of an agent's repository is history and state, and no code or setting."""
@@ -134,16 +142,32 @@ def _share(parts: Mapping[str, float], names: Sequence[str]) -> float:
 
 
 async def _by_script(check: CommandsCheck, end: End, prepared: Prepared) -> Verdict:
+    outcome = await _run_script(check, end, prepared)
+    if _says_nothing(outcome) and _says_nothing(before := await _run_script(check, End(), prepared)):
+        return Verdict.infrastructure_error(f"the check of the task says nothing of the start either: {_said(before)}")
+    is_right = outcome.ending == "exited" and outcome.exit_code == 0
+    return Verdict.scored(float(is_right), evidence=f"the check's script: {_said(outcome)}")
+
+
+async def _run_script(check: CommandsCheck, end: End, prepared: Prepared) -> Outcome:
+    """Run a check in a fork of the start that has the agent's changes."""
     place = await prepared.place.fork(prepared.start)
     try:
         await _lay_over(place, end, takes_history=check.includes_git)
-        outcome = await place.run(Command(argv=("bash", "-c", check.script), wall_s=check.wall_s))
+        await place.write(SCRIPT, check.script.encode())
+        return await place.run(Command(argv=("bash", "-c", WHOLE, SCRIPT), wall_s=check.wall_s))
     finally:
         await place.stop()
-    is_right = outcome.ending == "exited" and outcome.exit_code == 0
-    said = (outcome.stdout + outcome.stderr)[-200:].decode(errors="replace")
+
+
+def _says_nothing(outcome: Outcome) -> bool:
+    """Whether a check came to no end of its own, or left no reward."""
+    return outcome.ending != "exited" or outcome.exit_code == NO_REWARD
+
+
+def _said(outcome: Outcome) -> str:
     how = f"exit code {outcome.exit_code}" if outcome.ending == "exited" else outcome.ending
-    return Verdict.scored(float(is_right), evidence=f"the check's script: {how}; {said!a}")
+    return f"{how}; {(outcome.stdout + outcome.stderr)[-200:].decode(errors='replace')!a}"
 
 
 async def _lay_over(place: Workspace, end: End, *, takes_history: bool) -> None:

@@ -11,10 +11,11 @@ from burnish.data import harbor
 from burnish.domains.terminal import families
 from burnish.domains.terminal.harbor_export import to_harbor
 from burnish.domains.terminal.harbor_import import from_harbor
-from burnish.domains.terminal.oracle import shell
+from burnish.domains.terminal.oracle import shell, submit
 from burnish.domains.terminal.store import open_store
 from burnish.domains.terminal.store_writer import writing
-from tests.domains.terminal.solving import outcome
+from tests.domains.terminal.leaks import ANSWER, FORGERIES, HIDDEN
+from tests.domains.terminal.solving import judged_verdict, outcome
 
 FOLDER = {
     "task.toml": 'schema_version = "1.4"\n[metadata]\ndifficulty = "easy"\n',
@@ -76,6 +77,41 @@ def test_reward_files_that_disagree_are_no_solution(outdoors, tmp_path):
     assert scores(outdoors, task, task.oracle, planted) == [0.0, 0.0]
 
 
+def verdict_of(outdoors, task, calls=()):
+    return outdoors.run(judged_verdict(outdoors.backend, task, calls))
+
+
+@pytest.mark.parametrize(
+    ("tests", "in_the_start", "after"),
+    [
+        ("exit 0", "infrastructure_error", "infrastructure_error"),  # never writes a reward
+        ("echo nan > /logs/verifier/reward.txt", "infrastructure_error", "infrastructure_error"),
+        ("cd /app; bash ./out.txt; echo 0 > /logs/verifier/reward.txt", "scored", "scored"),
+        ("sleep 60", "infrastructure_error", "infrastructure_error"),
+    ],
+)
+def test_a_check_that_says_nothing_of_the_start_is_nobodys_failure(outdoors, tmp_path, tests, in_the_start, after):
+    toml = FOLDER["task.toml"] + "[verifier]\ntimeout_sec = 2.0\n"
+    folder = write(tmp_path, FOLDER | {"tests/test.sh": tests, "task.toml": toml})
+    task = from_harbor(harbor.read_folder(folder))
+    assert verdict_of(outdoors, task).kind == in_the_start
+    kill = (shell("echo 'kill -9 $PPID' > out.txt"), submit())
+    found = verdict_of(outdoors, task, kill)
+    assert found.kind == after and (found.score or 0.0) == 0.0
+
+
+def test_a_runner_of_terminal_bench_that_cannot_run_is_nobodys_failure(outdoors, tmp_path):
+    files = {
+        "task.yaml": "instruction: Write done to /app/out.txt\ndifficulty: easy\n",
+        "Dockerfile": "FROM debian:12\nWORKDIR /app\n", "solution.sh": "echo done > /app/out.txt\n",
+    }  # fmt: skip
+    there = {"run-tests.sh": "grep -q done /app/out.txt\n"}
+    task = from_harbor(harbor.read_folder(write(tmp_path / "a", files | there)))
+    assert scores(outdoors, task, task.oracle, ()) == [1.0, 0.0]
+    lacks = from_harbor(harbor.read_folder(write(tmp_path / "b", files | {"run-tests.sh": "no-such-runner\n"})))
+    assert verdict_of(outdoors, lacks, lacks.oracle).kind == "infrastructure_error"
+
+
 def test_what_needs_a_container_is_left_out_and_told(tmp_path, capsys):
     write(tmp_path / "in/good", FOLDER)
     write(tmp_path / "in/image", FOLDER | {"environment/Dockerfile": "FROM ghcr.io/a/b:2\n"})
@@ -86,6 +122,21 @@ def test_what_needs_a_container_is_left_out_and_told(tmp_path, capsys):
     with pytest.raises(ConfigError, match="can run here; 1 were left out"):
         import_command(tmp_path / "in/image", tmp_path / "none", None)
     assert not (tmp_path / "none").exists()
+
+
+def test_a_package_task_goes_out_and_comes_back_and_is_not_forged(outdoors, made):
+    task, base = made
+    tree = {str(path.relative_to(base)): path.read_bytes() for path in base.rglob("*") if path.is_file()}
+    folder, _ = to_harbor(task, tree, "burnish/tiny")
+    laid_out = b"".join(folder.environment.values())
+    assert ANSWER.encode() not in laid_out and HIDDEN.encode() not in laid_out
+    back = from_harbor(folder)
+    assert scores(outdoors, back, back.oracle, ()) == [1.0, 0.0]
+    told = outdoors.run(outcome(outdoors.backend, back, (shell("git status --short; git log --oneline | wc -l"),)))[1]
+    assert told.split()[0] == "1", told
+    for name, calls in FORGERIES.items():
+        if name not in ("a patched runner", "an agreeable value"):  # which only the watch of our own verdict sees
+            assert scores(outdoors, back, (*calls, submit())) == [0.0], name
 
 
 @pytest.mark.parametrize("kind", ["swe-smith", "swe-bench"])
