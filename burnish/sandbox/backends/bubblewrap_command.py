@@ -66,7 +66,7 @@ def command(
         *(word for outside, inside in ROOTS.items() for word in ("--symlink", inside, outside)),
         *_hidden(),
         *_environment(plan),
-        *("--remount-ro", "/", "--chdir", "/scratch", "--seccomp", str(fds[0])),
+        *("--remount-ro", "/proc", "--remount-ro", "/", "--chdir", "/scratch", "--seccomp", str(fds[0])),
         *("--", plan.interpreter, "-I", "-S", "-X", "utf8", "-c", inside),
     ], fds
 

@@ -82,6 +82,7 @@ class Cell:
             restrict_files=None,
             install_filter=seccomp.ready_to_install(walls.seccomp_filter),
             be_dumpable=kernel.ready_prctl(kernel.PR_SET_DUMPABLE, 1),
+            proc_fd=walls.proc_fd,
             last_pid_fd=self._proc.open("sys/kernel/ns_last_pid", os.O_WRONLY),
             has_user_namespace=walls.has_user_namespace,
         )

@@ -53,8 +53,8 @@ class Ready(NamedTuple):
     """What the slot has made ready for its children.
 
     `began_fd` counts those that began: it is closed before a line of the job runs, so that no job can unsay it. The
-    page `confessions` stays shared with the job, which can write there nothing that is to its gain. `last_pid_fd` may
-    be -1.
+    page `confessions` stays shared with the job, which can write there nothing that is to its gain. `proc_fd` is the
+    server's `/proc`; `last_pid_fd` may be -1.
     """
 
     limits: Limits
@@ -65,6 +65,7 @@ class Ready(NamedTuple):
     restrict_files: kernel.Ready | None
     install_filter: kernel.Ready
     be_dumpable: kernel.Ready
+    proc_fd: int
     last_pid_fd: int
     has_user_namespace: bool
 
@@ -94,14 +95,12 @@ def enter(order: Order, link: socket.socket, ready: Ready) -> NoReturn:
 
 
 def _give_up_rights(order: Order, ready: Ready) -> None:
-    oom_fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-    os.write(oom_fd, KILL_FIRST)
-    os.close(oom_fd)
+    _set_of_own("oom_score_adj", KILL_FIRST, ready)
     os.setpgid(0, 0)  # a group, so that kill(0) stays inside; no session, which would have the usual priority again
     for name, both in ready.limits:
         resource.setrlimit(name, both)
     if ready.has_user_namespace:
-        _enter_user_namespace()
+        _enter_user_namespace(ready)
     else:
         os.setresgid(order.uid, order.uid, order.uid)
         os.setresuid(order.uid, order.uid, order.uid)  # and with it goes every capability
@@ -112,11 +111,17 @@ def _give_up_rights(order: Order, ready: Ready) -> None:
     os.chdir("/work")
 
 
-def _enter_user_namespace() -> None:
+def _set_of_own(name: str, text: bytes, ready: Ready) -> None:
+    """Write a file of this process in the server's `/proc`: the job's own is read-only."""
+    fd = os.open(f"self/{name}", os.O_WRONLY, dir_fd=ready.proc_fd)
+    os.write(fd, text)
+    os.close(fd)
+
+
+def _enter_user_namespace(ready: Ready) -> None:
     kernel.unshare(kernel.CLONE_NEWUSER)
-    for name, text in (("setgroups", "deny"), ("gid_map", f"{JOB_UID} 0 1"), ("uid_map", f"{JOB_UID} 0 1")):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
+    for name, text in (("setgroups", b"deny"), ("gid_map", b"%d 0 1" % JOB_UID), ("uid_map", b"%d 0 1" % JOB_UID)):
+        _set_of_own(name, text, ready)
     kernel.drop_capabilities()  # which a new namespace gives back, all of them
 
 

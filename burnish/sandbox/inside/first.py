@@ -17,7 +17,7 @@ ORPHANED: Final = (signal.SIGCHLD,)
 def live(begin_fd: int, told_fd: int, seccomp_filter: seccomp.Program) -> NoReturn:
     """Begin when told, say READY once `/proc` is there and all rights are gone; then reap until killed."""
     os.eventfd_read(begin_fd)
-    flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kernel.MS_RDONLY  # or a job could set its own files
     kernel.mount("proc", "/proc", "proc", flags, "subset=pid")
     kernel.hold_no_capability()
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)

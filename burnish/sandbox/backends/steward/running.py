@@ -29,9 +29,11 @@ TICKS_A_S: Final = os.sysconf("SC_CLK_TCK")
 DRAIN_S: Final = 0.2
 CHUNK_BYTES: Final = 1 << 16
 MAX_DESCRIPTORS: Final = 256
+MAX_PENDING: Final = 256
 ANSWER_FD: Final = 3
 CORE_BYTES: Final = 1  # as in `inside/rlimits`: with 0, a program of the host's might be given the core
 PR_SET_DUMPABLE: Final = 4
+CAPABILITY_VERSION_3: Final = 0x2008_0522
 OUTPUTS: Final = ("stdout", "stderr", "answer")
 
 
@@ -67,6 +69,12 @@ def prctl(option: int, *arguments: int) -> int:
     """Call prctl; -1 if it fails."""
     longs = [ctypes.c_ulong(number) for number in (*arguments, 0, 0, 0, 0)[:4]]
     return int(ctypes.CDLL(None, use_errno=True).prctl(ctypes.c_int(option), *longs))
+
+
+def hold_no_capability() -> None:
+    """Empty every set of capabilities of this process."""
+    header, nothing = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()
+    ctypes.CDLL(None).capset(header, nothing)
 
 
 def _become(request: Request, ends: list[int], marks: mmap.mmap) -> NoReturn:
@@ -111,6 +119,7 @@ def _limit(request: Request, is_job: bool) -> None:
         (resource.RLIMIT_CORE, CORE_BYTES, CORE_BYTES),
         (resource.RLIMIT_MEMLOCK, 0, 0),
         (resource.RLIMIT_MSGQUEUE, 0, 0),
+        (resource.RLIMIT_SIGPENDING, MAX_PENDING, MAX_PENDING),
         (resource.RLIMIT_FSIZE, disk, disk),
         (resource.RLIMIT_NOFILE, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
         (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),

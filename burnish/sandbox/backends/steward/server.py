@@ -63,6 +63,7 @@ def _become_user(uid: int) -> None:
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)  # the last capabilities go with it
     running.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    running.hold_no_capability()  # nor have any that a program could inherit
 
 
 class _Server:
