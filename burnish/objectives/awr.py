@@ -16,6 +16,7 @@ from burnish.objectives.aggregation import Kind
 
 AGGREGATION: Kind = "token_mean"
 LINEAR_IN_ADVANTAGES = False
+READS_SAMPLER = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ from burnish.stages.kept_data import keep_or_compare
 from burnish.stages.order import epochs
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_credit import Shaping, credit_step, sampled_logprobs
-from burnish.stages.rl_loss import advantages_of, compares_groups, is_on_policy, load_group_objective
+from burnish.stages.rl_loss import advantages_of, compares_groups, is_on_policy, load_group_objective, needs_sampler
 from burnish.stages.session import Session
 from burnish.stages.updates import Updates
 
@@ -139,6 +139,8 @@ def _stored(session: Session, config: Config, choice: Choice) -> offline_data.St
     stored = offline_data.read(
         paths, session.means.chat, vocabulary, session.held_out_prompts(), needs_signal=compares_groups(choice)
     )
+    if needs_sampler(choice):
+        offline_data.check_logprobs(stored.groups, f"objective {config.objective!r}")
     told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in stored.counts._asdict().items())
     session.console.print(f"{session.stage_name}: {told}, prompts {len(stored.groups)}", style="dim")
     return stored

@@ -80,7 +80,7 @@ def read(
 ) -> Stored:
     """Read, check and group; groups of equal scores stay where nothing compares them."""
     members = [member for path in paths for member in _checked(path, chat, vocabulary)]
-    scored = [m for m in members if m.verdict is not None and m.verdict.kind == "scored"]
+    scored = [member for member in members if _is_scored(member)]
     allowed = [m for m in scored if m.prompt_hash not in held_out]
     groups = [Group(key, "", tuple(of_prompt)) for key, of_prompt in sorted(_by_prompt(allowed).items())]
     kept = [group for group in groups if group.has_signal or not needs_signal]
@@ -100,6 +100,16 @@ def read(
     return Stored(groups=kept, counts=counts)
 
 
+def check_logprobs(groups: Sequence[Group], who: str) -> None:
+    """`ConfigError` where nobody has noted how likely the replies were: no sampler is certain of every token."""
+    members = [member for group in groups for member in group.members]
+    if not any(logprob for member in members for logprob in member.logprobs):
+        raise ConfigError(
+            f"{who} reads the log-probabilities of stored replies, and all of the {len(members)} stored ones are 0, as "
+            "if none had been noted; learn from them by stage 'offline' with objective 'awr', which reads none"
+        )
+
+
 def _by_prompt(members: Sequence[Trajectory]) -> Mapping[str, list[Trajectory]]:
     groups: defaultdict[str, list[Trajectory]] = defaultdict(list)
     for member in members:
@@ -110,10 +120,15 @@ def _by_prompt(members: Sequence[Trajectory]) -> Mapping[str, list[Trajectory]]:
 def _checked(path: Path, chat: Chat, vocabulary: int) -> list[Trajectory]:
     members = trajectory_files.read(path)
     for number, member in enumerate(members):
-        fault = _fault(member, chat, vocabulary)
+        fault = _fault(member, chat, vocabulary) if _is_scored(member) else ""
         if fault:
             raise ConfigError(f"{path}: row {number} (group {member.group_id}, member {member.member}) {fault}")
     return members
+
+
+def _is_scored(member: Trajectory) -> bool:
+    """Whether it can train at all; an episode whose world was never made has not even a token."""
+    return member.verdict is not None and member.verdict.kind == "scored"
 
 
 def _fault(member: Trajectory, chat: Chat, vocabulary: int) -> str:
@@ -132,6 +147,14 @@ def _fault(member: Trajectory, chat: Chat, vocabulary: int) -> str:
             f"reads as {text[:40]!r} by this model's tokenizer and was stored as {member.reply[:40]!r}; name the model "
             "that sampled it"
         )
+    for number, step in enumerate(member.steps):
+        is_own = any(member.was_sampled[step.first : step.end])
+        turn = chat.decode(member.token_ids[step.first : step.end]) if is_own else step.reply
+        if not turn.startswith(step.reply):  # it is longer where a stop string was cut off
+            return (
+                f"reads in turn {number} as {turn[:40]!r} by this model's tokenizer and was stored as "
+                f"{step.reply[:40]!r}; name the model that sampled it"
+            )
     return ""
 
 

@@ -31,6 +31,7 @@ from burnish.learner.ranked_policy import AnyPolicy
 from burnish.objectives import Loss, Streams, correction, ops
 from burnish.objectives.dialects import Choice
 from burnish.rollout.groups import Group
+from burnish.stages import offline_data
 from burnish.stages.order import epochs
 from burnish.stages.rl_credit import Shaping, credit_step, key_of, sampled_logprobs
 from burnish.stages.rl_domains import Rule
@@ -92,7 +93,7 @@ def open_experience(
     filter_overlong: bool, shapings: Mapping[str, Shaping], seed: int,
 ) -> Experience:  # fmt: skip
     """Credit all that is stored; `ConfigError` where nothing of it can train."""
-    _check_logprobs([member for group in groups for member in group.scored])
+    offline_data.check_logprobs(groups, "stage 'rl': replay")
     if running := sorted(name for name, rule in rules.items() if rule.normaliser == "running"):
         raise ConfigError(
             f"stage 'rl': replay with normaliser 'running' of {running[0]!r}: its moments count the groups that were "
@@ -120,16 +121,6 @@ def open_experience(
 
 def _reward(rewards: Mapping[tuple[str, int], float], member: Trajectory) -> float:
     return rewards[key_of(member)]
-
-
-def _check_logprobs(members: Sequence[Trajectory]) -> None:
-    """`ConfigError` where nobody has noted how likely the replies were: no sampler is certain of every token."""
-    if members and not any(logprob for member in members for logprob in member.logprobs):
-        raise ConfigError(
-            f"stage 'rl': replay weighs stored replies by their log-probabilities, and all of the {len(members)} "
-            "stored ones are 0, as if none had been noted; leave replay out, and learn from them by stage 'offline' "
-            "with objective 'awr', which reads none"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

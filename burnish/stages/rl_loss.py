@@ -82,6 +82,11 @@ def is_linear(choice: Choice) -> bool:
     return getattr(choice.module, "LINEAR_IN_ADVANTAGES", True)  # only files where it is not say so
 
 
+def needs_sampler(choice: Choice) -> bool:
+    """Whether the loss reads log-probabilities of whoever sampled, or of a proximal policy in their place."""
+    return getattr(choice.module, "READS_SAMPLER", True)  # only files where it is not say so
+
+
 def is_on_policy(choice: Choice) -> bool:
     """Whether the loss has no ratio, so that replies must be of the weights that train."""
     return getattr(choice.module, "ON_POLICY", False)  # only files where it is so say it

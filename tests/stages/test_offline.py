@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -12,7 +13,7 @@ from burnish.core import metrics
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import Recipe, read_recipe
 from burnish.core.seeds import derive
-from burnish.core.types import Trajectory
+from burnish.core.types import Step, Trajectory
 from burnish.data import trajectory_files
 from burnish.rollout.mixture import held_out
 from burnish.stages import offline_data
@@ -60,6 +61,23 @@ def test_what_has_no_score_and_what_is_held_out_never_trains(tmp_path: Path) -> 
     assert found.counts == offline_data.Counts(5, 1, 2, 0, 2)
 
 
+def silent(member: Trajectory) -> Trajectory:
+    return replace(member, logprobs=(0.0,) * len(member.logprobs))
+
+
+def test_replies_without_log_probabilities_are_for_the_objective_that_reads_none(tmp_path: Path) -> None:
+    path = stored(tmp_path, silent(GOOD), silent(BAD))
+    with pytest.raises(ConfigError, match=r"objective 'oapl' reads the log-probabilities .* all of the 2 stored ones"):
+        run_recipe(one_stage(path), tmp_path / "oapl", resume=False)
+    run_recipe(one_stage(path, objective="awr"), tmp_path / "awr", resume=False)
+
+
+def test_an_episode_that_never_began_is_counted_and_does_not_spoil_the_others(tmp_path: Path) -> None:
+    empty: dict[str, Any] = {"token_ids": (), "was_sampled": (), "logprobs": (), "reply": ""}
+    lost = replace(trajectory("1+1=", "", None, member=2), **empty)
+    assert read([stored(tmp_path, GOOD, BAD, lost)]).counts == offline_data.Counts(3, 1, 0, 0, 2)
+
+
 def test_replies_that_scored_alike_stay_where_nothing_compares_them(tmp_path: Path) -> None:
     alike = [trajectory("2+2=", "4", 1.0), trajectory("2+2=", "four", 1.0, member=1)]
     found = offline_data.read(
@@ -78,6 +96,10 @@ def test_nothing_to_learn_is_an_error_that_counts_why(tmp_path: Path) -> None:
     ("broken", "message"),
     [
         (replace(GOOD, reply="17"), "reads as '2' by this model's tokenizer and was stored as '17'"),
+        (
+            replace(GOOD, steps=(Step(first=len(GOOD.token_ids) - 2, end=len(GOOD.token_ids), reply="17"),)),
+            "reads in turn 0 as '2' by this model's tokenizer and was stored as '17'",
+        ),
         (replace(GOOD, token_ids=(999, *GOOD.token_ids[1:])), "beyond this model's vocabulary of 259"),
         (replace(GOOD, logprobs=(0.5,) * len(GOOD.logprobs)), "without a proper log-probability"),
         (replace(GOOD, was_sampled=(False,) * len(GOOD.logprobs)), "no sampled token behind a prompt"),
