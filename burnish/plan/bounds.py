@@ -16,6 +16,7 @@ A member stays on its engine, as in every policy that waits for it.
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
+from math import inf
 
 from burnish.plan.cluster import Engines
 
@@ -26,36 +27,36 @@ def least_sampling_s(lengths: Sequence[int], engines: Engines) -> float:
     """See the module's docstring; a lower bound to within a ten-thousandth."""
     longest_first = sorted(lengths, reverse=True)
     sums = list(accumulate(longest_first))
-    low_s = max(longest_first[0] * engines.token_s, sums[-1] / engines.best_rate)
-    if _is_enough(low_s, longest_first, sums, engines):
+    best_rate = engines.best_rate
+
+    def is_enough(time_s: float) -> bool:
+        """Whether so much time could do."""
+        full, at_most = time_s * best_rate / engines.num, 0.0
+        for _ in range(engines.num):
+            num_placed = bisect_right(sums, at_most)
+            if num_placed == len(sums):
+                return True
+            at_most += min(full, _most_tokens(time_s, longest_first[num_placed], engines))
+        return sums[-1] <= at_most
+
+    low_s = max(longest_first[0] * engines.token_s, sums[-1] / best_rate)
+    if is_enough(low_s):
         return low_s
     high_s = low_s * 2
-    while not _is_enough(high_s, longest_first, sums, engines):
+    while not is_enough(high_s):
         low_s, high_s = high_s, high_s * 2
     while high_s > low_s * (1 + _PRECISION):
         middle_s = (low_s + high_s) / 2
-        if _is_enough(middle_s, longest_first, sums, engines):
+        if is_enough(middle_s):
             high_s = middle_s
         else:
             low_s = middle_s
     return low_s
 
 
-def _is_enough(time_s: float, longest_first: Sequence[int], sums: Sequence[int], engines: Engines) -> bool:
-    """Whether so much time could do."""
-    at_most = 0.0
-    for _ in range(engines.num):
-        num_placed = bisect_right(sums, at_most)
-        if num_placed == len(sums):
-            return True
-        at_most += _most_tokens(time_s, longest_first[num_placed], engines)
-    return sums[-1] <= at_most
-
-
 def _most_tokens(time_s: float, longest: int, engines: Engines) -> float:
-    """How many tokens one engine samples at most, if its longest member has so many."""
-    most = time_s * engines.best_rate / engines.num
+    """How many tokens one engine samples at most, if its longest member has so many; places aside."""
     alone_s, more_s = engines.token_s, engines.token_s_per_member
     if not 0 < more_s < alone_s:
-        return most
-    return min(most, (time_s - (alone_s - more_s) * longest) / more_s)
+        return inf
+    return (time_s - (alone_s - more_s) * longest) / more_s

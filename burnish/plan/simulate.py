@@ -209,8 +209,7 @@ class _Simulation:
         kind = fate.failure or "scored"
         self._scheduler.judged(ticket, self._now_s, kind=kind, score=fate.score, sandbox_s=sandbox_s)
         self._num_judged[ticket.group_id] += 1
-        group_size = self._cluster.scheduler.grouping(self._world.domain(ticket.group_id)).group_size
-        return fate.score is None or self._num_judged[ticket.group_id] >= group_size
+        return fate.score is None or self._num_judged[ticket.group_id] >= self._world.group_size(ticket.group_id)
 
     def _on_learned(self, version: int) -> None:
         self._is_learning = False

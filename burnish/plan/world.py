@@ -16,6 +16,7 @@ from burnish.core.seeds import derive
 from burnish.core.types import VerdictKind
 from burnish.plan.cluster import Cluster, DomainLoad, MeasuredAttempt, MeasuredGroup
 from burnish.plan.distributions import Table, alike
+from burnish.rollout.scheduler_config import Grouping
 from burnish.rollout.scheduler_types import Prompt, Ticket
 
 
@@ -40,6 +41,7 @@ class _Domain(NamedTuple):
     lengths: Table | None
     verify_s: Table
     longest_verify_s: float
+    grouping: Grouping
 
 
 class _Truth(NamedTuple):
@@ -96,15 +98,15 @@ class World:
         truth = self._truths.get(group_id)
         return truth.domain.load if truth else None
 
-    def domain(self, group_id: str) -> str:
-        """The name of its domain; empty where the group has ended."""
+    def group_size(self, group_id: str) -> int:
+        """How many scored members make it complete; 0 where it has ended."""
         truth = self._truths.get(group_id)
-        return truth.domain.name if truth else ""
+        return truth.domain.grouping.group_size if truth else 0
 
     def fate(self, ticket: Ticket) -> Fate:
         """A first attempt's is drawn with those of its siblings; each attempt's depends on its name alone."""
         truth = self._truths[ticket.group_id]
-        num_started = self._cluster.scheduler.grouping(truth.domain.name).num_started
+        num_started = truth.domain.grouping.num_started
         if ticket.attempt:
             return _retry(truth, ticket, num_started)
         if (fates := self._first_fates.pop(ticket.group_id, None)) is None:
@@ -186,5 +188,6 @@ def _domains(cluster: Cluster) -> list[_Domain]:
         longest_s = max((answer.verify_s for group in load.groups or () for answer in group.answers), default=None)
         names = [load.name] if load.copies == 1 else [f"{load.name}-{number}" for number in range(load.copies)]
         longest_verify_s = verify_s.quantiles[-1] if longest_s is None else longest_s
-        domains += [_Domain(name, load, lengths, verify_s, longest_verify_s) for name in names]
+        groupings = {name: cluster.scheduler.grouping(name) for name in names}
+        domains += [_Domain(name, load, lengths, verify_s, longest_verify_s, groupings[name]) for name in names]
     return domains
