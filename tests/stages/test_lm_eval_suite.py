@@ -6,7 +6,8 @@ import pytest
 
 from burnish.core.errors import ConfigError
 from burnish.evals.runs import Store
-from burnish.stages.lm_eval_suite import evaluate_task, first_filter, package, result_of
+from burnish.stages.eval_models import open_model
+from burnish.stages.lm_eval_suite import evaluate_task, first_filter, only_task, package, result_of
 
 SAMPLE = {"doc_id": 3, "doc_hash": "d", "prompt_hash": "p", "target": "7", "filtered_resps": ["7"], "filter": "strict"}
 
@@ -29,6 +30,43 @@ def test_a_document_counts_once_whatever_filters_a_task_has():
         SAMPLE,
         {**SAMPLE, "doc_id": 4},
     ]
+
+
+def test_a_task_is_known_by_the_name_that_it_was_evaluated_under_and_groups_are_refused():
+    assert only_task("lm_eval:mine.yaml", {"mine": [SAMPLE]}) == ("mine", [SAMPLE])
+    with pytest.raises(ConfigError, match=r"group of 2 tasks \(a, b\); name one"):
+        only_task("lm_eval:both", {"b": [SAMPLE], "a": [SAMPLE]})
+
+
+MINE = """
+task: mine
+dataset_path: json
+dataset_kwargs: {data_files: {test: ROWS}}
+test_split: test
+output_type: OUTPUT
+doc_to_text: "{{question}}"
+doc_to_target: "{{answer}}"
+"""
+KINDS = {
+    "generate_until": "generation_kwargs: {until: ['.'], max_gen_toks: 4}\nmetric_list: [{metric: exact_match}]\n",
+    "multiple_choice": "doc_to_choice: [seven, nine]\nmetric_list: [{metric: acc}, {metric: acc_norm}]\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="lm-eval is not installed")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_task_from_a_file_is_evaluated_by_the_package_itself(kind, tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(f'{{"question": "{n}+{7 - n}=", "answer": "seven"}}\n' for n in range(3)))
+    file = tmp_path / "mine.yaml"
+    file.write_text(MINE.replace("ROWS", str(rows)).replace("OUTPUT", kind) + KINDS[kind])
+    run = evaluate_task(open_model("tiny"), f"lm_eval:{file}", Store(tmp_path / "kept"), 2)
+    assert (run.suite, len(run.results)) == ("lm_eval:mine", 2)
+    assert {result.kind for result in run.results} == {"scored"}
+    assert [result.task_id for result in run.results] == ["lm_eval:mine/0", "lm_eval:mine/1"]
+    assert list(Store(tmp_path / "kept").of("tiny")) == ["lm_eval:mine"]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("lm_eval") is not None, reason="lm-eval is installed")
