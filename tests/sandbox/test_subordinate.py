@@ -122,7 +122,7 @@ async def main():
         "mode": host.identity_mode(), "uid": os.getuid(), "outside": seen,
         "active": wall.is_active, "state": wall.state,
         "inside": [one.stdout.decode() for one in outcomes], "stderr": [one.stderr.decode() for one in outcomes],
-        "forked": forked.stderr.decode()[-90:],
+        "forked": forked.stderr.decode(),
     }))
 
 asyncio.run(main())
