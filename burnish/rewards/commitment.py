@@ -4,8 +4,9 @@ The rule. *Before* the answer its clause must not deny it or make it uncertain, 
 box, `####`) may give another answer, unless a word of correction stands between the two; between two boxes a word of
 consequence will do (a step that was boxed). *Behind* it, in its sentence and all that follow, another candidate of the
 same kind may stand only in an explanation. An explanation offers nothing (no `or`, `if`, `might`, `also`, ...), and
-either says that it is one (`because`, `Check:`), or is an equation that was worked out and in which the answer has a
-part, or names amounts of something (`9 eggs`), or, in a later sentence, calls the candidate wrong.
+either says that it is one (`because`, `Check:`) and has words beside numbers, or is an equation that was worked out and
+in which the answer has a part, or names amounts of something (`9 eggs`), or, in a later sentence, calls the candidate
+wrong.
 
 Decisions: what a candidate is, and which are the answer again (also in another unit), says a `Find`. A condition
 such as `if x = 2` offers nothing by itself. A question states nothing. Doubt counts without another candidate too.
@@ -136,8 +137,10 @@ def _explains(
     """Whether a sentence names other candidates only to explain the answer."""
     if say.OFFER.search(sentence) or any(_is_stated(sentence, one) for one in others):
         return False
-    if place == "explanation" or say.EXPLAINS.search(sentence, 0, others[0].start):
-        return True
+    opening = say.EXPLAINS.search(sentence, 0, others[0].start)
+    if opening or place == "explanation":
+        num_words = len(re.findall(r"[A-Za-z]{2,}", sentence[opening.start() if opening else 0 :]))
+        return num_words > sum(not one.is_worked for one in others)
     unexplained = [one for one in others if not (one.is_worked and leads_back)]
     if place == "tail":
         return all(_is_amount(sentence, one) and say.OF_SOMETHING.search(_lead(sentence, one)) for one in unexplained)

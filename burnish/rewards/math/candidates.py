@@ -86,7 +86,7 @@ class _Mathematics:
 
     def _judged(self, text: str, start: int, end: int) -> Candidate | None:
         run = text[start:end]
-        run = RELATES.sub("", run)
+        run = RELATES.sub("", run.replace("\\$", "") if "=" in run else run)
         bare = cleaned(run[:LONGEST])
         if not bare or self._is_nothing(bare):
             return None
