@@ -30,8 +30,8 @@ STEPS, OTHER_STEPS = "FOLDER/steps.jsonl", "FOLDER/other_steps.jsonl"
 STORED, OTHER_STORED = "FOLDER/stored.parquet", "FOLDER/other.parquet"
 
 SEEN_ELSEWHERE = {
-    "checkpoint_every", "endpoint", "max_staleness", "in_flight", "scheduler", "mixture", "corrections", "guard", "carry_moments",
-    "histories", "aim", "replay", "least_gap",
+    "checkpoint_every", "endpoint", "max_staleness", "in_flight", "scheduler", "mixture", "corrections", "guard",
+    "carry_moments", "histories", "aim", "replay", "least_gap",
 }  # fmt: skip
 """Options that leave no trace in an unbroken run of a moment; other tests of this folder see what they do."""
 
