@@ -165,11 +165,11 @@ def judge(events: Sequence[Event], fault: Fault, outcome: float) -> Process:
         if part.step is not None:
             earned[part.step] = earned.get(part.step, 0.0) + worth[name] * part.value / MOST
     lost = penalties(events)
-    for step, loss in lost.items():
+    gained = outcome + sum(worth[name] * part.value for name, part in parts.items())
+    for step, loss in held_to(gained, lost).items():
         earned[step] = earned.get(step, 0.0) - loss / MOST
-    total = outcome + sum(worth[name] * part.value for name, part in parts.items()) - sum(lost.values())
     return Process(
-        score=max(0.0, min(1.0, total / MOST)),
+        score=max(0.0, min(1.0, (gained - sum(lost.values())) / MOST)),
         parts={name: part.value for name, part in parts.items()} | {"outcome": outcome, "penalty": sum(lost.values())},
         earned=earned,
     )
@@ -183,6 +183,13 @@ def penalties(events: Sequence[Event]) -> dict[int, float]:
     for step in forbidden:
         lost[step] = lost.get(step, 0.0) + FORBIDDEN
     return lost
+
+
+def held_to(gained: float, lost: Mapping[int, float]) -> dict[int, float]:
+    """What each step really takes away of what was gained: no score falls below 0, so penalties beyond it are cut in
+    proportion. Else what is still to come after them would seem to be worth the difference."""
+    share = min(1.0, gained / sum(lost.values())) if lost else 1.0
+    return {step: share * loss for step, loss in lost.items()}
 
 
 def _before_the_first_edit(events: Sequence[Event]) -> list[Event]:

@@ -99,6 +99,18 @@ def test_what_steps_lose_is_what_the_score_loses() -> None:
     assert lost[7] * MOST == pytest.approx(-0.52)
 
 
+@pytest.mark.parametrize("outcome", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("num_bad", [0, 1, 9])
+def test_after_all_steps_what_is_still_to_come_is_never_more_than_the_outcome_and_habits_without_a_step(
+    outcome: float, num_bad: int
+) -> None:
+    bad = [at(5 + n, SUBMIT, kind="malformed", is_forbidden=n == 2) for n in range(num_bad)]
+    process = judge([RUN, *bad], FAULT, outcome)
+    without = judge([RUN], FAULT, outcome)
+    still_to_come = process.score - sum(process.earned.values())
+    assert still_to_come == pytest.approx(without.score - sum(without.earned.values()))
+
+
 def test_the_weights_are_what_the_page_says() -> None:
     assert sum(weight for _, weight in GATED.values()) == pytest.approx(0.4)
     assert pytest.approx(1.5) == MOST

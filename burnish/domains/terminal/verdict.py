@@ -88,7 +88,8 @@ def weighed(task: TerminalTask, outcome: Verdict, record: Record, *, pays_proces
         score, earned = judged.score, judged.earned
     else:
         parts["process:penalty"] = sum(lost.values())
-        score, earned = max(0.0, outcome.score - sum(lost.values())), {step: -loss for step, loss in lost.items()}
+        score = max(0.0, outcome.score - sum(lost.values()))
+        earned = {step: -loss for step, loss in process.held_to(outcome.score, lost).items()}
     if not pays_process:
         score, earned = outcome.score, {}
     return Judgement(replace(outcome, score=score, parts=parts), earned)
