@@ -22,6 +22,7 @@ Decisions:
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import count
 
 from burnish.core.errors import ConfigError, InvariantError
@@ -88,16 +89,16 @@ def asynchronous_steps(
     if len(trained) == config.num_steps:
         return
     background = BackgroundVerdicts(session.means.judge, session.means.background)
-    loop = _Loop(trainer, engine, moments, verdicts or background, clock)
-    try:
-        while loop.step < config.num_steps:
-            yield loop.next_step()
-    except GeneratorExit:
-        loop.stop()
-        raise
-    finally:
-        loop.leave_worlds()
-        background.stop()
+    with ExitStack() as stack:
+        stack.callback(background.stop)
+        loop = _Loop(trainer, engine, moments, verdicts or background, clock)
+        stack.callback(loop.leave_worlds)
+        try:
+            while loop.step < config.num_steps:
+                yield loop.next_step()
+        except GeneratorExit:
+            loop.stop()
+            raise
 
 
 class _Loop:

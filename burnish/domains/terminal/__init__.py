@@ -38,10 +38,10 @@ from burnish.domains.terminal.grounds import Grounds
 from burnish.domains.terminal.spec import TerminalTask, task_of
 from burnish.domains.terminal.store import Store, open_store
 from burnish.domains.terminal.tools import TOOLS, chosen
+from burnish.domains.terminal.verdict import most_s
 from burnish.sandbox import Backend, Box
 
 SYSTEM: Final = "You work in a Linux terminal, in /work. Do what you are asked, then submit."
-VERIFY_S: Final = 120.0
 
 
 class TerminalOptions(Strict):
@@ -81,7 +81,7 @@ class Terminal:
             messages=(Message(role="system", content=SYSTEM), Message(role="user", content=made.instruction)),
             truth={"split": split, "task": made.to_json()},
             limits=Limits(
-                max_new_tokens=self.options.turn_tokens, max_steps=made.max_steps, verify_wall_s=VERIFY_S
+                max_new_tokens=self.options.turn_tokens, max_steps=made.max_steps, verify_wall_s=most_s(made.check)
             ),
             tags=(f"family:{made.family}", f"level:{made.level}", *_held_out(made), *made.tags),
             source=made.source or made.family,

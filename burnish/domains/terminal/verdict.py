@@ -23,7 +23,7 @@ from burnish.data.harbor_reward import NO_REWARD
 from burnish.domains import Judgement
 from burnish.domains.terminal.grounds import Prepared
 from burnish.domains.terminal.record import Record
-from burnish.domains.terminal.spec import CommandsCheck, EndStateCheck, TerminalTask, TestsCheck
+from burnish.domains.terminal.spec import Check, CommandsCheck, EndStateCheck, TerminalTask, TestsCheck
 from burnish.rewards import code_tests, end_state, process
 from burnish.rewards.process import Event
 from burnish.sandbox import Box, Outcome, ResourceLimits
@@ -33,6 +33,8 @@ LIMITS: Final = ResourceLimits(
     wall_s=300.0, cpu_s=30.0, memory_mb=768, disk_mb=96, num_files=16_384, num_processes=32, output_bytes=1 << 20
 )
 """The wall is far off, for a busy host: what loops is ended by its processor time, what waits by its test's wall."""
+SPARE_S: Final = 120.0
+"""For what is no run of the agent's code: taking its changes out, and places to judge them in."""
 SCRIPT: Final = "/tmp/check.sh"
 """Where a check lies: it may be longer than an argument of a program."""
 WHOLE: Final = 'script=$(cat "$0"); rm -f "$0"; eval "$script"'
@@ -93,6 +95,18 @@ def weighed(task: TerminalTask, outcome: Verdict, record: Record, *, pays_proces
     if not pays_process:
         score, earned = outcome.score, {}
     return Judgement(replace(outcome, score=score, parts=parts), earned)
+
+
+def most_s(check: Check) -> float:
+    """How long a verdict may take: longer than all that it runs may, or an agent whose code waits could bring about a
+    timeout, which is nobody's fault and does not train, where it has failed."""
+    match check:
+        case TestsCheck():
+            return LIMITS.wall_s + SPARE_S
+        case CommandsCheck():
+            return 2 * check.wall_s + SPARE_S
+        case EndStateCheck():
+            return SPARE_S
 
 
 async def _outcome(task: TerminalTask, end: End, court: Court) -> Verdict:

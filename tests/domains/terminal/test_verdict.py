@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from burnish.domains.terminal.spec import CommandsCheck, EndStateCheck
-from burnish.domains.terminal.verdict import farm
+from burnish.domains import open_domain
+from burnish.domains.terminal.spec import CommandsCheck, EndStateCheck, task_of
+from burnish.domains.terminal.verdict import LIMITS, farm
 from burnish.rewards.end_state import ExpectedFile
 from burnish.rewards.process import Event
 from tests.domains.terminal.working import EDIT, FIX, SUBMIT, TEST, played, shell
@@ -145,3 +146,13 @@ def test_a_protected_file_is_judged_as_it_was(outdoors):
     assert changed.verdict.score == 1.0
     free = judged(outdoors, shell("echo '# x' >> test_sums.py"), SUBMIT, task=replace(task, protected=()), split="eval")
     assert free.verdict.score == 0.0
+
+
+@pytest.mark.parametrize("options", [{"levels": [level]} for level in range(6)], ids=lambda options: str(options))
+def test_what_waits_is_stopped_as_the_agents_own_before_the_verdict_is_given_up(options):
+    domain = open_domain("terminal", options)
+    for index in range(20):
+        task = domain.task("train", 1, index)
+        check = task_of(task).check
+        longest_s = check.wall_s * 2 if isinstance(check, CommandsCheck) else LIMITS.wall_s
+        assert isinstance(check, EndStateCheck) or task.limits.verify_wall_s > longest_s
