@@ -214,7 +214,7 @@ class Config(Updates):
     def _check_histories(self, choice: Choice) -> None:
         fault = history_fault(
             histories=self.histories, aim=self.aim, replay=self.replay, max_interactions=self.max_interactions,
-            group_size=self.group_size, max_staleness=self.max_staleness, is_guarded=self.guard is not None,
+            group_size=self.group_size, max_staleness=self.max_staleness,
         )  # fmt: skip
         if fault or (fault := replay_fault(self.objective, choice) if self.replay else ""):
             raise ValueError(fault)

@@ -23,7 +23,7 @@ class ReplayConfig(Strict):
 
 def history_fault(
     *, histories: str | None, aim: AimConfig | None, replay: ReplayConfig | None, max_interactions: int | None,
-    group_size: int, max_staleness: int, is_guarded: bool,
+    group_size: int, max_staleness: int,
 ) -> str:  # fmt: skip
     """Why these options do not go together; empty if they do."""
     given = {"max_interactions": max_interactions, "histories": histories, "aim": aim, "replay": replay}
@@ -37,14 +37,7 @@ def history_fault(
         return "histories are read by aim and replay, and neither is set; add one, or take stage 'offline'"
     if replay is not None and histories is None:
         return 'replay has nothing to replay: set histories to the folder of a run, or to "" for this run\'s own'
-    if max_interactions is None:
-        return ""
-    if is_guarded:
-        return (
-            "guard with max_interactions: gates are shared out over num_steps, and the stage may end before; leave "
-            "max_interactions out and lower num_steps, or leave guard out and put stages 'evaluate' and 'gate' behind"
-        )
-    if max_interactions < group_size:
+    if max_interactions is not None and max_interactions < group_size:
         return f"max_interactions ({max_interactions}) is less than a group of {group_size} takes; raise it"
     return ""
 

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from burnish.core import metrics
 from burnish.core.errors import ConfigError
+from burnish.core.ledger import Ledger
 from burnish.core.recipe import Recipe
 from burnish.core.types import Trajectory
 from burnish.data import trajectory_files
@@ -17,6 +19,7 @@ from burnish.domains import open_domain
 from burnish.rollout.groups import Group
 from burnish.rollout.mixture import Source
 from burnish.stages.check import check_recipe
+from burnish.stages.curriculum import GATE
 from burnish.stages.histories import place_of, renumbered
 from burnish.stages.report import by_interactions
 from burnish.stages.runner import run_recipe
@@ -58,6 +61,15 @@ def test_a_stage_ends_before_it_takes_more_and_says_so(tmp_path: Path, capsys: p
     assert json.loads(result) == {"checkpoint": "0-rl", "interactions": 20}
 
 
+def test_a_guarded_stage_whose_budget_is_used_up_ends_with_a_gate(tmp_path: Path) -> None:
+    guarded = COLLECT | {"max_interactions": 23, "num_steps": 5, "guard": {"suites": ["arithmetic"], "every": 5}}
+    run_recipe(recipe(guarded), tmp_path, resume=False)
+    with closing(Ledger(tmp_path / "i" / "ledger.sqlite")) as ledger:
+        assert [row.step for row in ledger.course(0) if row.kind == GATE] == [2]
+        result = ledger.stage_result(0)
+    assert result is not None and sum(result["gates"].values()) == 1 and result["interactions"] == 20
+
+
 def test_turns_of_episodes_are_interactions_and_what_they_leave_over_is_used(tmp_path: Path) -> None:
     one = COLLECT | {"max_interactions": 60, "num_steps": 9, "prompts_per_step": 2}
     run_recipe(recipe(one, task=GUESSES), tmp_path, resume=False)
@@ -83,7 +95,6 @@ AIMED = {"max_interactions": 40, "aim": {}}
         ({"replay": {}}, "replay has nothing to replay: set histories"),
         ({"histories": "nowhere", "aim": {}}, "histories: no file or folder 'nowhere'"),
         ({"max_staleness": 1, **AIMED}, "max_interactions and aim with max_staleness above 0"),
-        ({"max_interactions": 99, "guard": {"suites": ["arithmetic"], "every": 2}}, "guard with max_interactions"),
         ({"objective": "rloo", "histories": "", "replay": {}}, "takes replies to be of the policy that trains"),
         ({"objective": "oapl", "histories": "", "replay": {}}, "takes its ratio to the sampler itself"),
         ({"objective": "awr", "histories": "", "replay": {}}, "is not linear in its advantages"),
