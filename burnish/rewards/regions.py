@@ -56,8 +56,8 @@ def answer_region(reply: str) -> Region:
         return _of_sentences(NOTE.sub(" ", text))
     if box > hashes:
         start = box + len("\\boxed{")
-        end = _closing(text, start)
-        return Region(kind="mark", before=text[:box], text=text[start:end], after=text[max(start, end) + 1 :])
+        end = max(start, closing_brace(text, start))
+        return Region(kind="mark", before=text[:box], text=text[start:end], after=text[end + 1 :])
     end = sentence_end(text, hashes + len("####"))
     return Region(kind="mark", before=text[:hashes], text=text[hashes + len("####") : end], after=text[end:])
 
@@ -67,14 +67,15 @@ def sentence_end(text: str, start: int) -> int:
     return next((end.start() for end in SENTENCE_END.finditer(text, start)), len(text))
 
 
-def _closing(text: str, start: int) -> int:
-    """Where the brace closes that is open at a position; the position itself where none does."""
+def closing_brace(text: str, start: int) -> int:
+    """Where the brace closes that is open at a position; -1 if nowhere. Escaped braces are text."""
     depth = 1
     for position in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[position], 0)
-        if depth == 0:
-            return position
-    return start
+        if text[position] in "{}" and (position == 0 or text[position - 1] != "\\"):
+            depth += 1 if text[position] == "{" else -1
+            if depth == 0:
+                return position
+    return -1
 
 
 def _of_sentences(text: str) -> Region:

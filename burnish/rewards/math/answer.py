@@ -19,7 +19,7 @@ from burnish.rewards.commitment import is_doubted, objection
 from burnish.rewards.final_number import final_number
 from burnish.rewards.math.candidates import finder
 from burnish.rewards.math.limits import Unreadable
-from burnish.rewards.regions import ANSWER_TAG, NOTE, SENTENCE_END, sentence_end
+from burnish.rewards.regions import ANSWER_TAG, NOTE, SENTENCE_END, closing_brace, sentence_end
 from burnish.rewards.thinking import after_thinking
 
 LONGEST_REPLY = 20_000
@@ -99,7 +99,7 @@ def _said(text: str) -> str:
 
 
 def _boxed(text: str, boxes: list[re.Match[str]]) -> _Found:
-    spans = [(box.start(), _closing(text, box.end())) for box in boxes[-20:]]
+    spans = [(box.start(), closing_brace(text, box.end())) for box in boxes[-20:]]
     starts = [box.end() for box in boxes[-20:]]
     last = len(spans) - 1
     if spans[last][1] < 0:
@@ -113,17 +113,6 @@ def _boxed(text: str, boxes: list[re.Match[str]]) -> _Found:
         last -= 1
         answer = f"{text[starts[last] : spans[last][1]]} {joint['comma'] or joint['word']} {answer}"
     return _Found(answer, text[: spans[last][0]], after)
-
-
-def _closing(text: str, position: int) -> int:
-    """Where the brace closes that is open at a position; -1 if nowhere."""
-    depth = 1
-    for at in range(position, len(text)):
-        if text[at] in "{}" and (at == 0 or text[at - 1] != "\\"):
-            depth += 1 if text[at] == "{" else -1
-            if depth == 0:
-                return at
-    return -1
 
 
 def _of_prose(text: str, is_readable: Callable[[str], bool]) -> _Found:
