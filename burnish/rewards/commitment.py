@@ -6,7 +6,8 @@ consequence will do (a step that was boxed). *Behind* it, in its sentence and al
 same kind may stand only in an explanation. An explanation offers nothing (no `or`, `if`, `might`, `also`, ...), and
 either says that it is one (`because`, `Check:`) and has words beside numbers, or is an equation that was worked out and
 in which the answer has a part, or names amounts of something (`9 eggs`), or, in a later sentence, calls the candidate
-wrong.
+wrong. A text whose last candidate is the answer again may name any before: it begins and ends with one answer, so that
+none of the others can be paid.
 
 Decisions: what a candidate is, and which are the answer again (also in another unit), says a `Find`. A condition
 such as `if x = 2` offers nothing by itself. A question states nothing. Doubt counts without another candidate too.
@@ -37,11 +38,14 @@ class Candidate(NamedTuple):
     is_same: bool
     is_worked: bool = False
     uses_answer: bool = False
+    ends_in_answer: bool = False
+    """Whether its last number is the answer's, in whatever unit."""
 
 
 Find = Callable[[str], list[Candidate]]
 
 CAPITAL = re.compile(r"[A-Z]")
+HAS_UNIT = re.compile(r"[0-9] [A-Za-z]{2,}\Z")
 
 
 def objection(before: str, after: str, find: Find) -> str:
@@ -56,8 +60,9 @@ def objection(before: str, after: str, find: Find) -> str:
         return "the answer is denied"
     if why := _denied(ahead):
         return why
+    clause = _clause(say.OPENING.sub("", ahead))
     others = [one for one in find(ahead) if not (one.is_same or one.is_worked)]
-    if others and say.OFFER.search(f"{_clause(say.OPENING.sub('', ahead))} ; {say.CONDITION.sub(' ', tail)}"):
+    if others and say.OFFER.search(f"{_without_when(clause, find)} ; {say.CONDITION.sub(' ', tail)}"):
         return "one of several answers in one sentence"
     return _earlier(before, find) or _later(behind, find)
 
@@ -80,6 +85,12 @@ def _clause(ahead: str) -> str:
     """The last clause that says something."""
     ends = [0, *(end.end() for end in say.CLAUSE_END.finditer(ahead))]
     return next((ahead[start:] for start in reversed(ends) if re.search(r"[A-Za-z]", ahead[start:])), ahead)
+
+
+def _without_when(clause: str, find: Find) -> str:
+    """A clause without the words of time before its first candidate: what they tell of is no alternative to it."""
+    first = next((one.start for one in find(clause)), 0)
+    return say.WHEN.sub(" ", clause[:first]) + clause[first:]
 
 
 def _denied(ahead: str) -> str:
@@ -114,7 +125,10 @@ def _later(sentences: list[str], find: Find) -> str:
     found = [find(sentence) for sentence in said]
     heading = next((position for position, sentence in enumerate(said) if say.HEADING.match(sentence)), len(said))
     leads_back = any(one.is_same or one.uses_answer for candidates in found for one in candidates)
+    end = _end_of_derivation(said, found)
     for position, (sentence, candidates) in enumerate(zip(said, found, strict=True)):
+        if 0 < position <= end:
+            continue
         others = [one for one in candidates if not one.is_same]
         if say.FIRST_DOUBT.match(sentence) and (position < 2 or others):
             return "an alternative behind the answer"
@@ -125,6 +139,13 @@ def _later(sentences: list[str], find: Find) -> str:
         if say.TAKES_BACK.search(sentence) or (not others and position == 0 and say.DOUBT.search(sentence)):
             return "the answer is taken back, or doubted"
     return ""
+
+
+def _end_of_derivation(said: list[str], found: list[list[Candidate]]) -> int:
+    """The sentence in which a text comes back to the answer, as its last candidate; 0 where it does not."""
+    last = max((position for position, candidates in enumerate(found) if candidates), default=0)
+    comes_back = last > 0 and (found[last][-1].is_same or found[last][-1].ends_in_answer)
+    return last if comes_back and not (say.DOUBT.search(said[last]) or say.DENIES.search(said[last])) else 0
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -164,8 +185,12 @@ def _lead(sentence: str, one: Candidate) -> str:
 
 def _is_amount(sentence: str, one: Candidate) -> bool:
     """Whether a number is followed by what it counts or measures."""
+    if CAPITAL.fullmatch(sentence, one.start, one.end):
+        return False
+    if HAS_UNIT.search(sentence, one.start, one.end):
+        return True
     words = say.PHRASE.match(sentence, one.end)
-    if words is None or CAPITAL.fullmatch(sentence, one.start, one.end):
+    if words is None:
         return False
     phrase = takewhile(lambda word: word and not say.NO_PHRASE.fullmatch(word), words.groups())
     return any(say.THINGS.fullmatch(word) or units.lookup(word) is not None for word in phrase)

@@ -81,13 +81,14 @@ ASKS = _compiled(r"\W*" + words("(?:could|might|may|can|would|is) (?:it|this|tha
 OFFER = _compiled(
     DOUBT.pattern,
     words(
-        "if|when|whenever|also|nor|may|could|possible|alternatives?|another|others?|some|instead|both|as well"
-        "|depend\\w*"
+        "if|when|whenever|also|nor|could|possible|alternatives?|another|others?|some|instead|both|as well|depend\\w*"
     ),
+    r"\b(?-i:may)\b",  # and not the month
     words("versus|vs|in case|on second thought|then again|actually|wait"),
     r"\btoo\W*$",
 )
 """What no explanation says: that a candidate beside the answer may be one too."""
+WHEN = _compiled(words("when|whenever"))
 OPENING = _compiled(r"\A\s*(?:if|when)\b")
 CONDITION = _compiled(
     r"\b(?:if|when|where|for|with|at|let|given|since)\s[$\\(]{0,3}[A-Za-z](?:_\w)?\s?"
@@ -109,7 +110,9 @@ REFUTED_TWICE = _compiled(
     rf"{NOT}(?: be)?(?: \w+)? " + words("wrong|incorrect|false|excluded|impossible|bad|ruled out|dismissed")
 )
 
-OF_SOMETHING = _compiled(r"\b(?:for|in|per|at|after|within|on|with|from|all)(?: (?:all|every|the|each))?[\s(]{0,3}$")
+OF_SOMETHING = _compiled(
+    r"\b(?:for|in|per|at|after|within|on|with|from|all|out of)(?: (?:all|every|the|each))?[\s(]{0,3}$"
+)
 PHRASE = re.compile(r"[\s*]{1,3}([A-Za-z]+)(?: ([a-z]+))?(?: ([a-z]+))?")
 NO_PHRASE = _compiled(
     "is|are|was|were|be|can|could|may|might|would|will|do|does|did|has|have|and|or|but|if|when|in|of|to|as|for|the|that"

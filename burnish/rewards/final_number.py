@@ -40,6 +40,8 @@ LEADS_TO_NUMBER = re.compile(
 )
 WORD_BEHIND = re.compile(r" ?([A-Za-z]{1,12})(\^ ?[0-9])?(?![A-Za-z0-9])")
 WHICH_IS = re.compile(r"\b(?:which|that) (?:is|equals|makes)\s$")
+WORKED = re.compile(r"[0-9](?:[-0-9.$%+*/^()\u00d7\u00f7\u22c5\u00b7x= ]|,(?=[0-9])){1,200}=\s*(?=\S)")
+"""What an answer was worked out from: `48 + 24 = ` before 72."""
 REASON = re.compile(EXPLAINS.pattern + r"|\s[(\[][^()\[\]]*[)\]]\W*$", re.IGNORECASE)
 LEADS_TO_WORDS = re.compile(r"[\s:=*_]*(?:(?:is|are|was|be|equals)\b[\s:*_]*)?", re.IGNORECASE)
 
@@ -95,6 +97,11 @@ def _of_sentence(region: Region) -> Number | None:
     if not found:
         return None
     is_led_to = region.kind == "cue" and bool(following) and LEADS_TO_NUMBER.fullmatch(whole, start, found[0].start)
+    worked = WORKED.match(whole, found[0].start) if is_led_to else None
+    if worked:
+        found = [number for number in found if number.start >= worked.end()]
+        if not found:
+            return None
     reason = None if is_led_to else REASON.search(whole, found[0].end)
     if reason and not CONSEQUENCE.search(whole, reason.end()):
         found = [number for number in found if number.start < reason.start()]
@@ -108,11 +115,8 @@ def _of_sentence(region: Region) -> Number | None:
         return None
     if _offers_two(whole[begin:start]) or _contradicts(_sides(region), answer):
         return None
-    return (
-        None
-        if _objection(whole[: answer.start], answer.text, whole[answer.end :] + _plain_lines(region.after))
-        else answer
-    )
+    before = whole[: worked.start() if worked else answer.start]
+    return None if _objection(before, answer.text, whole[answer.end :] + _plain_lines(region.after)) else answer
 
 
 def _plain_lines(text: str) -> str:

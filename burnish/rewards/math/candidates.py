@@ -11,6 +11,7 @@ Decisions: what cannot be read is another answer; so is what could not be told a
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 
 from burnish.rewards import number_words, units
@@ -40,6 +41,7 @@ HAS_OPERATOR = re.compile(
 RELATES = re.compile(r"^(?:[=\u2248~]|\\approx\b)\s?")
 STYLE = re.compile(r"\\(?:text\w*|mathrm|q?quad)\b|\\[^A-Za-z]")
 SAYS = re.compile(r"[0-9]|\\[A-Za-z]")
+NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 STYLED = re.compile(r"[$\\({\[]*\s*(?:(?:text|mathrm|textbf)\s*\{)?\(?([A-Za-z]{1,5})\)?[})\]$\\]*")
 LETTER = re.compile(r"\\?[A-Za-z]|\\[a-z]{1,8}")
 YES_OR_NO = re.compile(r"\b(?:yes|no|true|false)\b(?![,]? (?:[a-z]))", re.IGNORECASE)
@@ -100,8 +102,15 @@ class _Mathematics:
             end,
             self._is_same(values),
             is_worked and not any(isinstance(value, Named) for value in values),
-            self.plain in re.findall(r"[0-9.]+", bare),
+            self.plain in NUMBER.findall(bare),
+            self._ends(bare),
         )
+
+    def _ends(self, bare: str) -> bool:
+        """Whether the one number of the answer is the last in a text, alone or behind an equals sign."""
+        own, numbers = NUMBER.findall(self.plain), NUMBER.findall(bare)
+        is_result = len(numbers) == 1 or "=" in bare
+        return is_result and len(own) == 1 and bool(numbers) and Fraction(own[0]) == Fraction(numbers[-1])
 
     def _is_nothing(self, bare: str) -> bool:
         if LETTER.fullmatch(bare) or not (SAYS.search(STYLE.sub(" ", bare)) or HAS_OPERATOR.search(bare)):
