@@ -29,6 +29,17 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
+LATE = """
+import os, select
+from burnish.sandbox.inside import kernel
+own_fd = os.pidfd_open(os.getpid())
+if os.fork():
+    os._exit(0)
+select.select([own_fd], [], [])
+print("late", flush=True)
+kernel.die_with(own_fd)
+print("alive", flush=True)
+"""
 
 
 def alive(name: bytes) -> list[str]:
@@ -134,6 +145,12 @@ def test_a_server_that_dies_again_and_again_is_an_error():
 
     with pytest.raises(SandboxError, match="fork server"):
         asyncio.run(kill_always())
+
+
+def test_a_process_whose_parent_died_before_it_could_ask_to_die_with_it_ends_by_itself():
+    """A fork server once ran on so: what had killed it got the result of a job."""
+    forked = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60)
+    assert (forked.stdout, forked.stderr) == ("late\n", "")
 
 
 def test_a_cancelled_wait_kills_the_job_first():

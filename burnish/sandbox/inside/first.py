@@ -21,7 +21,6 @@ def live(begin_fd: int, told_fd: int, seccomp_filter: seccomp.Program) -> NoRetu
     kernel.mount("proc", "/proc", "proc", flags, "subset=pid")
     kernel.hold_no_capability()
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     seccomp.install(seccomp_filter)
     signal.pthread_sigmask(signal.SIG_BLOCK, ORPHANED)
     os.dup2(told_fd, 0)

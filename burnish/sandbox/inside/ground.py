@@ -53,14 +53,15 @@ def main() -> NoReturn:
     _build(plan, layer_fds)
     kernel.enter_root(BUILD_AT)
     held, hold = os.pipe()
+    own_fd = os.pidfd_open(os.getpid())
     flags = kernel.NEW_PLACE & ~kernel.CLONE_NEWNS if in_user_mode else kernel.NEW_PLACE | kernel.CLONE_NEWUSER
     forked = kernel.clone(flags, signal.SIGCHLD)
     if forked.pid == 0:
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        kernel.die_with(own_fd)
         os.close(hold)
         os.read(held, 1)
         os.close(held)
-        _become_keeper(plan, in_user_mode)
+        _become_keeper(plan, in_user_mode, own_fd)
     if not in_user_mode:
         for kind in ("uid_map", "gid_map"):
             mounts.write(f"/proc/{forked.pid}/{kind}", f"0 {plan.uids[0]} 1\n{ROOM_UID} {plan.uids[1]} 1\n")
@@ -162,12 +163,13 @@ def _build_devices(dev: str) -> None:
     kernel.mount("none", dev, None, flags, "size=64k,mode=0755")
 
 
-def _become_keeper(plan: Plan, in_user_mode: bool) -> NoReturn:
+def _become_keeper(plan: Plan, in_user_mode: bool, starter_fd: int) -> NoReturn:
     if not in_user_mode:
         os.setgroups([])
         os.setresgid(0, 0, 0)
         os.setresuid(0, 0, 0)
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user has cleared it
+        kernel.die_with(starter_fd)  # a change of user has made it forget
+    os.close(starter_fd)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     kernel.mount("proc", "/proc", "proc", SAFE | kernel.MS_NOEXEC)
     kernel.mount("tmpfs", "/store", "tmpfs", SAFE, "size=64k,mode=0700")

@@ -9,6 +9,8 @@ import functools
 import importlib
 import os
 import platform
+import select
+import signal
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -214,6 +216,15 @@ def prctl(option: int, *arguments: int) -> int:
     """Call prctl with up to four numbers."""
     longs = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
     return _checked(int(_libc.prctl(ctypes.c_int(option), *longs)), f"prctl({option})")
+
+
+def die_with(parent_fd: int) -> None:
+    """Be killed when the process that forked this one ends; end now if it has, which a pidfd of it tells."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    parent = select.poll()
+    parent.register(parent_fd, select.POLLIN)
+    if parent.poll(0):
+        os._exit(1)
 
 
 def keep_capabilities(is_kept: Callable[[int], bool]) -> None:

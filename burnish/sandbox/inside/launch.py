@@ -10,7 +10,6 @@ The tmpfs is mounted over `/sys`, a folder that exists everywhere and never hold
 
 import json
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -61,12 +60,13 @@ def main() -> NoReturn:
     elif plan.ranges:
         user_maps.become_root_of_range(user_maps.Ranges(**plan.ranges))
     kernel.unshare(kernel.NEW_PLACE)
+    own_fd = os.pidfd_open(os.getpid())
     child = os.fork()
     if child:
         os.close(plan.control_fd)
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    kernel.die_with(own_fd)
     _build_root(plan)
     kernel.set_hostname(b"sandbox")
     kernel.keep_capabilities(SERVER_CAPABILITIES.__contains__)

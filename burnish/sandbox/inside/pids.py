@@ -57,12 +57,14 @@ class Pids:
         raise OSError(f"the first program of a PID namespace is not number {entry.PID} in it")
 
     def start_outside(self) -> kernel.Forked:
-        """Fork a process in the slot's own namespace, which none of the job's can name."""
+        """Fork a process in the slot's own namespace, which none of the job's can name; it dies with the slot."""
         assert self._first is not None
         mounts.enter(self._own, kernel.CLONE_NEWPID)
         forked = kernel.clone(0, signal.SIGCHLD, has_hooks=False)
         if forked.pid:
             mounts.enter(self._first.pids_fd, kernel.CLONE_NEWPID)
+        else:
+            kernel.die_with(self._own)
         return forked
 
     def has_orphans(self) -> bool:
@@ -91,6 +93,7 @@ class Pids:
         heard, told = os.pipe()
         forked = kernel.clone(kernel.CLONE_NEWPID, signal.SIGCHLD, has_hooks=False)
         if forked.pid == 0:
+            kernel.die_with(self._own)
             first.live(begin_fd, told, self._filter)
         os.close(told)
         mounts.enter(forked.pidfd, kernel.CLONE_NEWPID)  # while it may be entered: it shuts itself off

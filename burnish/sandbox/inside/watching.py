@@ -5,11 +5,9 @@ ends with it. It sits outside the job's PID namespace, so that no process of the
 """
 
 import os
-import signal
 import time
 from typing import Final, NoReturn
 
-from burnish.sandbox.inside import kernel
 from burnish.sandbox.inside.entry import Order
 from burnish.sandbox.inside.spent import Spent
 
@@ -22,7 +20,6 @@ TICKS_A_S: Final = os.sysconf("SC_CLK_TCK")
 
 def watch(order: Order, inherited_kb: int) -> NoReturn:
     """Look at the tree until it uses more than the order says, and end with what that is."""
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     spent = Spent()
     while True:
         pids = [name for name in os.listdir("/proc") if name.isdigit()]
