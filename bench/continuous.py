@@ -2,7 +2,7 @@
 
     python -m bench.continuous [--quick] [--threads 2] [--rounds 1] [--requests 256] [--longest 512]
 
-SmolLM2-135M in float32, prompts of 16 to 128 tokens, replies of 8 to 512 evenly spread, in random order. Tokens are
+SmolLM2-135M, prompts of 16 to 128 tokens, replies of 8 to 512 evenly spread, in random order. Tokens are
 those that were asked for: what a batch computes for rows that have ended does not count. `--quick` is 64 requests of 8
 to 128 tokens.
 """
@@ -19,7 +19,7 @@ def main(options: argparse.Namespace) -> None:
     """Race, and print a line."""
     num_requests, longest = (64, 128) if options.quick else (options.requests, options.longest)
     shape = {"threads": options.threads, "requests": num_requests, "shortest": SHORTEST, "longest": longest}
-    shape["model"] = model_folder(options.model)
+    shape |= {"model": model_folder(options.model), "dtype": options.dtype}
     announce("requests of unequal length", shape, options.rounds)
     sides = [
         Side(name="Burnish", module="continuous_burnish"),

@@ -2,7 +2,7 @@
 
     python -m bench.grpo_step [--quick] [--threads 2] [--rounds 1]
 
-SmolLM2-135M in float32, full training, AdamW, no KL term, one update a step: 8 prompts of 128 tokens, 8 replies each of
+SmolLM2-135M, full training, AdamW, no KL term, one update a step: 8 prompts of 128 tokens, 8 replies each of
 exactly 128, the same reward of a reply's text. TRL samples all 64 at once by `transformers.generate` and updates in
 micro-batches of 8. Each turn is a process that makes one small step before. TRL is found through BURNISH_TRL_PYTHON.
 `--quick` is 2 prompts.
@@ -10,7 +10,7 @@ micro-batches of 8. Each turn is a process that makes one small step before. TRL
 
 import argparse
 
-from bench.contest.race import Side, announce, compare, model_folder, options_of, peer, race
+from bench.contest.race import Side, add_trl_weights, announce, compare, model_folder, options_of, peer, race
 from bench.contest.workloads import GROUP, PROMPT
 
 
@@ -18,7 +18,7 @@ def main(options: argparse.Namespace) -> None:
     """Race, and print two lines."""
     num_prompts, num_new = 2 if options.quick else 8, 128
     shape = {"threads": options.threads, "prompts": num_prompts, "prompt": PROMPT, "group": GROUP, "new": num_new}
-    shape["model"] = model_folder(options.model)
+    shape |= {"model": model_folder(options.model), "dtype": options.dtype, "weights": options.trl_weights}
     announce("whole GRPO step", shape, options.rounds)
     sides = [Side(name="Burnish", module="step_burnish")]
     if python := peer("trl", "a whole GRPO step against TRL's GRPOTrainer"):
@@ -32,4 +32,6 @@ def main(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    main(options_of("A whole GRPO step against TRL's GRPOTrainer.", num_rounds=1).parse_args())
+    parser = options_of("A whole GRPO step against TRL's GRPOTrainer.", num_rounds=1)
+    add_trl_weights(parser)
+    main(parser.parse_args())

@@ -3,7 +3,7 @@
     python -m bench.learner [--quick] [--tokens 8192] [--threads 2] [--rounds 1] [--workloads sft grpo]
                             [--trains full lora] [--random-order] [--trl-packing] [--checkpointing]
 
-SmolLM2-135M in float32, AdamW, ragged rows (`bench.contest.workloads`): `sft` against SFTTrainer, `grpo` against the
+SmolLM2-135M, AdamW, ragged rows (`bench.contest.workloads`): `sft` against SFTTrainer, `grpo` against the
 update phase of GRPOTrainer. Each turn is a process that makes one update after a small one; the peak is that of the
 whole process, with weights, gradients and moments. Tokens are those of the rows: padding does not count, and a prompt
 counts as often as rows have it. TRL is found through BURNISH_TRL_PYTHON.
@@ -16,7 +16,7 @@ nothing about the memory of 8192.
 import argparse
 from typing import Any
 
-from bench.contest.race import Found, Side, announce, compare, model_folder, options_of, peer, race
+from bench.contest.race import Found, Side, add_trl_weights, announce, compare, model_folder, options_of, peer, race
 
 PASSES = {"full": 6, "lora": 4}
 
@@ -26,7 +26,7 @@ def main(options: argparse.Namespace) -> None:
     num_tokens = 2048 if options.quick else options.tokens
     shape = {"threads": options.threads, "tokens": num_tokens, "packing": options.trl_packing}
     shape |= {"checkpointing": options.checkpointing, "random": options.random_order}
-    shape["model"] = model_folder(options.model)
+    shape |= {"model": model_folder(options.model), "dtype": options.dtype, "weights": options.trl_weights}
     announce("update", shape, options.rounds)
     sides = [Side(name="Burnish", module="train_burnish")]
     if python := peer("trl", "training against TRL's SFTTrainer and GRPOTrainer"):
@@ -64,4 +64,5 @@ if __name__ == "__main__":
     parser.add_argument("--random-order", action="store_true", help="sft rows as they came, not by length")
     parser.add_argument("--trl-packing", action="store_true", help="pack the rows of SFTTrainer")
     parser.add_argument("--checkpointing", action="store_true", help="both sides run layers again to save memory")
+    add_trl_weights(parser)
     main(parser.parse_args())

@@ -2,7 +2,7 @@
 
     python -m bench.sampling [--quick] [--threads 2] [--rounds 3]
 
-SmolLM2-135M in float32, random prompts of 128 tokens, replies of exactly 128, drawn from softmax(logits). Rows:
+SmolLM2-135M, random prompts of 128 tokens, replies of exactly 128, drawn from softmax(logits). Rows:
 
 8 prompts x 8    end to end; transformers gets `num_return_sequences`, vLLM `n` and its prefix cache
 batch 64, 1      decoding alone: the time for all new tokens less the time for one, prompts that share nothing
@@ -34,7 +34,7 @@ def main(options: argparse.Namespace) -> None:
     """Race, and print a line a row."""
     num_new, num_rounds = (32, 1) if options.quick else (128, options.rounds)
     shape = {"threads": options.threads, "prompt": PROMPT, "new": num_new, "eager": options.vllm_eager}
-    shape["model"] = model_folder(options.model)
+    shape |= {"model": model_folder(options.model), "dtype": options.dtype}
     announce("sampling", shape, num_rounds)
     cases = [(SHARED, 8, 8, num_new)]
     cases += [(f"{name}: {new}", rows, 1, new) for name, rows in DECODED.items() for new in (1, num_new)]

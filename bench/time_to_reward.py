@@ -4,11 +4,11 @@
 
 The task is `rg:chain_sum` with two summands of one digit. Both sides start from one checkpoint: SmolLM2-135M after four
 updates on demonstrations, made once and kept in `runs/bench/`. Then both get the same prompts in the same order (8 a
-step, 8 replies each, at most 16 tokens) and the same verdicts, those of our domain and its sandbox; full training in
-float32, AdamW with betas 0.9 and 0.95, rate 3e-5 constant, no decay, gradients clipped at 1, GRPO with clip 0.2 and
-no KL term, one update a step. Reached is the target when the mean reward of five steps in a row is there; time counts
-from the beginning of the first step, so that loading is left out on both sides. Without `--target` it is what stage
-`rl` reaches with seed 0 in `--probe-steps` steps, which no side is timed on.
+step, 8 replies each, at most 16 tokens) and the same verdicts, those of our domain and its sandbox; full training
+over float32 weights, AdamW with betas 0.9 and 0.95, rate 3e-5 constant, no decay, gradients clipped at 1, GRPO with
+clip 0.2 and no KL term, one update a step. Reached is the target when the mean reward of five steps in a row is
+there; time counts from the beginning of the first step, so that loading is left out on both sides. Without `--target`
+it is what stage `rl` reaches with seed 0 in `--probe-steps` steps, which no side is timed on.
 
 What differs: random numbers; a group without signal has no weight in our mean over replies, and weight without gradient
 in TRL's; we correct for the distance between sampler and learner (TIS, which does nothing where they agree) and
@@ -30,8 +30,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
-from bench.contest.race import ROOT, announce, peer
+from bench.contest.race import ROOT, add_machine, announce, peer
 from bench.contest.reward_task import (
     DOMAIN,
     GROUP,
@@ -55,6 +56,13 @@ RL = {
 LEAST_RISE = 0.1
 
 
+class How(NamedTuple):
+    """What both sides compute with."""
+
+    threads: int
+    dtype: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A trainer at work, and what can be read of its steps so far."""
@@ -67,39 +75,40 @@ class Run:
 
 def main(options: argparse.Namespace) -> None:
     """Run each seed on both sides; print a line a run, and the ratio of medians."""
-    shape = {"threads": options.threads, "task": DOMAIN, "seeds": options.seeds}
+    how = How(options.threads, options.dtype)
+    shape = how._asdict() | {"task": DOMAIN, "seeds": options.seeds}
     announce("time to reward", shape, len(options.seeds))
     python = peer("trl", "wall-clock to a fixed reward against TRL's GRPOTrainer")
-    start = options.start or start_model(options.threads)
-    target = options.target or probed_target(start, options)
+    start = options.start or start_model(how)
+    target = options.target or probed_target(start, how, options)
     print(f"target: a mean reward of {target} over {WINDOW} steps", flush=True)
     taken: dict[str, list[float]] = {"Burnish": [], "TRL": []}
     for seed in options.seeds:
         with tempfile.TemporaryDirectory() as folder:
-            run = start_burnish(start, seed, options.steps, Path(folder), options.threads)
+            run = start_burnish(start, seed, options.steps, Path(folder), how)
             taken["Burnish"].append(seconds_to(run, seed, target))
         if python:
             with tempfile.TemporaryDirectory() as folder:
-                run = start_trl(python, start, seed, options.steps, Path(folder), options.threads)
+                run = start_trl(python, start, seed, options.steps, Path(folder), how)
                 taken["TRL"].append(seconds_to(run, seed, target))
     if python:
         ours, theirs = (statistics.median(taken[name]) for name in ("Burnish", "TRL"))
         print(f"time to reward: Burnish {ours:.0f} s, TRL {theirs:.0f} s, medians; ratio {theirs / ours:.2f}")
 
 
-def start_model(threads: int) -> Path:
+def start_model(how: How) -> Path:
     """The checkpoint that both sides begin with."""
     if not (RUNS / "start" / "final" / "config.json").exists():
         RUNS.mkdir(parents=True, exist_ok=True)
-        recipe = write_recipe(RUNS, "start", 1, threads, "starter", [SFT, {"use": "export"}])
+        recipe = write_recipe(RUNS, "start", 1, how, "starter", [SFT, {"use": "export"}])
         subprocess.run([*BURNISH, str(recipe), "--runs", str(RUNS)], check=True, cwd=ROOT)
     return RUNS / "start" / "final"
 
 
-def probed_target(start: Path, options: argparse.Namespace) -> float:
+def probed_target(start: Path, how: How, options: argparse.Namespace) -> float:
     """The mean reward of the last steps of a short run."""
     with tempfile.TemporaryDirectory() as folder:
-        run = start_burnish(start, 0, options.probe_steps, Path(folder), options.threads)
+        run = start_burnish(start, 0, options.probe_steps, Path(folder), how)
         run.process.wait()
         rewards = [point.reward for point in run.points()]
         said = _said(run)
@@ -109,9 +118,9 @@ def probed_target(start: Path, options: argparse.Namespace) -> float:
     return math.floor(100 * fmean(rewards[-WINDOW:])) / 100
 
 
-def start_burnish(start: Path, seed: int, num_steps: int, folder: Path, threads: int) -> Run:
+def start_burnish(start: Path, seed: int, num_steps: int, folder: Path, how: How) -> Run:
     """Stage `rl` alone, as `burnish run` runs it."""
-    recipe = write_recipe(folder, "rl", seed, threads, str(start), [RL | {"num_steps": num_steps}])
+    recipe = write_recipe(folder, "rl", seed, how, str(start), [RL | {"num_steps": num_steps}])
     metrics = folder / "rl" / "metrics.jsonl"
 
     def points() -> list[Point]:
@@ -119,21 +128,21 @@ def start_burnish(start: Path, seed: int, num_steps: int, folder: Path, threads:
         seconds_S = accumulate(row["sample_and_judge_s"] + row["train_s"] for row in rows)
         return [Point(seconds=s, reward=row[f"reward/{DOMAIN}"]) for s, row in zip(seconds_S, rows, strict=True)]
 
-    return _start("Burnish", [*BURNISH, str(recipe), "--runs", str(folder)], points, folder, threads)
+    return _start("Burnish", [*BURNISH, str(recipe), "--runs", str(folder)], points, folder, how)
 
 
-def start_trl(python: str, start: Path, seed: int, num_steps: int, folder: Path, threads: int) -> Run:
+def start_trl(python: str, start: Path, seed: int, num_steps: int, folder: Path, how: How) -> Run:
     """GRPOTrainer on the same tasks."""
     file = folder / "points.jsonl"
     shape = {
-        "threads": threads, "seed": seed, "steps": num_steps, "model": str(start), "judge": sys.executable,
-        "points": str(file),
+        "threads": how.threads, "dtype": how.dtype, "weights": "float32", "seed": seed, "steps": num_steps,
+        "model": str(start), "judge": sys.executable, "points": str(file),
     }  # fmt: skip
 
     def points() -> list[Point]:
         return [Point(**json.loads(line)) for line in _lines(file)]
 
-    return _start("TRL", [python, "-m", "bench.contest.reward_trl", json.dumps(shape)], points, folder, threads)
+    return _start("TRL", [python, "-m", "bench.contest.reward_trl", json.dumps(shape)], points, folder, how)
 
 
 def seconds_to(run: Run, seed: int, target: float) -> float:
@@ -154,11 +163,11 @@ def seconds_to(run: Run, seed: int, target: float) -> float:
 
 
 def write_recipe(
-    folder: Path, name: str, seed: int, threads: int, model: str, stages: list[dict[str, object]]
+    folder: Path, name: str, seed: int, how: How, model: str, stages: list[dict[str, object]]
 ) -> Path:  # fmt: skip
     """Write a recipe into a folder."""
     recipe = {
-        "name": name, "seed": seed, "threads": threads, "model": {"name": model, "dtype": "float32"},
+        "name": name, "seed": seed, "threads": how.threads, "model": {"name": model, "dtype": how.dtype},
         "tasks": [{"domain": DOMAIN, "num_eval": NUM_EVAL, "options": OPTIONS}], "stages": stages,
     }  # fmt: skip
     path = folder / f"{name}.toml"
@@ -167,9 +176,9 @@ def write_recipe(
 
 
 def _start(
-    name: str, command: Sequence[str], points: Callable[[], list[Point]], folder: Path, threads: int
+    name: str, command: Sequence[str], points: Callable[[], list[Point]], folder: Path, how: How
 ) -> Run:  # fmt: skip
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"}
+    environment = os.environ | {"OMP_NUM_THREADS": str(how.threads), "HF_HUB_OFFLINE": "1"}
     log = folder / "log.txt"
     with log.open("wb") as file:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file, stderr=file)
@@ -205,6 +214,6 @@ if __name__ == "__main__":
     parser.add_argument("--target", type=float, help="default: what a probe reaches")
     parser.add_argument("--probe-steps", type=int, default=25)
     parser.add_argument("--steps", type=int, default=75, help="after so many steps the contest ends")
-    parser.add_argument("--threads", type=int, default=2)
+    add_machine(parser)
     parser.add_argument("--start", type=Path, help="another checkpoint to begin with")
     main(parser.parse_args())

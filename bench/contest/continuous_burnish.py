@@ -14,7 +14,7 @@ from burnish.models.load import load
 def main(shape: dict[str, Any]) -> None:
     """Time all requests."""
     torch.set_num_threads(shape["threads"])
-    engine = open_endless(load(shape["model"], dtype="float32"))
+    engine = open_endless(load(shape["model"], dtype=shape["dtype"]))
     lengths = reply_lengths(shape["requests"], shape["shortest"], shape["longest"])
     prompts = ragged_prompts(shape["requests"])
     run(engine, requests_of(prompts[:2], [4, 4]))

@@ -33,7 +33,7 @@ def run(model: PreTrainedModel, prompts: list[tuple[int, ...]], num_new: int) ->
 def main(shape: dict[str, Any]) -> None:
     """Time all batches."""
     torch.set_num_threads(shape["threads"])
-    model = load_plain(shape["model"])
+    model = load_plain(shape["model"], shape["dtype"])
     lengths = reply_lengths(shape["requests"], shape["shortest"], shape["longest"])
     prompts = ragged_prompts(shape["requests"])
     run(model, prompts[:2], 4)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish.models.gguf import default_cache, starter_folder
+from burnish.models.load import has_fast_bfloat16
 
 ROOT = Path(__file__).parent.parent.parent
 PEERS = {
@@ -79,12 +80,29 @@ def options_of(description: str, *, num_rounds: int) -> argparse.ArgumentParser:
     """What every contest can be told."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="a small share of the work")
-    parser.add_argument("--threads", type=int, default=2)
+    add_machine(parser)
     parser.add_argument("--rounds", type=int, default=num_rounds, help="turns of each side, of which medians count")
     parser.add_argument(
         "--model", type=Path, help="a Hugging Face folder with SmolLM2's tokenizer; default: the starter"
     )
     return parser
+
+
+def add_machine(parser: argparse.ArgumentParser) -> None:
+    """What both sides compute with."""
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--dtype", choices=["float32", "bfloat16"], default="bfloat16" if has_fast_bfloat16() else "float32",
+        help="what all sides compute in; default: bfloat16 where the processor has instructions for it",
+    )  # fmt: skip
+
+
+def add_trl_weights(parser: argparse.ArgumentParser) -> None:
+    """Let TRL keep its weights otherwise than Burnish, whose masters are float32 always."""
+    parser.add_argument(
+        "--trl-weights", choices=["float32", "bfloat16"], default="float32",
+        help="what TRL keeps weights and moments in; in bfloat16 it is faster, and small updates are rounded away",
+    )  # fmt: skip
 
 
 def model_folder(model: Path | None) -> str:

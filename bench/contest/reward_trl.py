@@ -14,7 +14,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from bench.contest.reward_task import GROUP, LEARNING_RATE, NEW, PROMPTS
 from bench.contest.stopwatch import shape_of_work
-from bench.contest.trl_settings import PLAIN, AroundSteps, open_model
+from bench.contest.trl_settings import AroundSteps, open_model, settings_of
 
 MICRO_BATCH = 32
 
@@ -48,7 +48,7 @@ def main(shape: dict[str, Any]) -> None:
     """Train, and add a line to the file of points after each step."""
     torch.set_num_threads(shape["threads"])
     judge = Judge(shape["judge"], shape["seed"], shape["steps"] * PROMPTS)
-    model, tokenizer = open_model(shape["model"], "full")
+    model, tokenizer = open_model(shape, "full")
     means: list[float] = []
     began: list[float] = []
 
@@ -64,7 +64,7 @@ def main(shape: dict[str, Any]) -> None:
             file.write(json.dumps({"seconds": time.perf_counter() - began[0], "reward": means[-1]}) + "\n")
 
     config = GRPOConfig(
-        **PLAIN | {"max_steps": shape["steps"], "seed": shape["seed"]}, learning_rate=LEARNING_RATE,
+        **settings_of(shape) | {"max_steps": shape["steps"], "seed": shape["seed"]}, learning_rate=LEARNING_RATE,
         per_device_train_batch_size=MICRO_BATCH, gradient_accumulation_steps=PROMPTS * GROUP // MICRO_BATCH,
         num_generations=GROUP, beta=0.0, loss_type="grpo", max_completion_length=NEW, shuffle_dataset=False,
         temperature=1.0,

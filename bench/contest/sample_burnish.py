@@ -43,7 +43,7 @@ def run(engine: LocalEngine, requests: Sequence[Request]) -> None:
 def main(shape: dict[str, Any]) -> None:
     """Time each row of the contest."""
     torch.set_num_threads(shape["threads"])
-    engine = open_endless(load(shape["model"], dtype="float32"))
+    engine = open_endless(load(shape["model"], dtype=shape["dtype"]))
     watch = Stopwatch()
     run(engine, requests_of(prompts_of(2, 16), [4, 4]))
     for name, num_prompts, num_samples, num_new in shape["cases"]:

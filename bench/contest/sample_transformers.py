@@ -13,9 +13,9 @@ from bench.contest.stopwatch import Stopwatch, shape_of_work
 from bench.contest.workloads import PROMPT, prompts_of
 
 
-def load_plain(folder: str) -> PreTrainedModel:
+def load_plain(folder: str, dtype: str) -> PreTrainedModel:
     """The model as plain transformers loads it, without a token that ends a reply."""
-    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
     model.generation_config.eos_token_id = None
     model.generation_config.pad_token_id = 0
     return model
@@ -43,7 +43,7 @@ def run(model: PreTrainedModel, prompts: list[tuple[int, ...]], num_samples: int
 def main(shape: dict[str, Any]) -> None:
     """Time each row of the contest."""
     torch.set_num_threads(shape["threads"])
-    model = load_plain(shape["model"])
+    model = load_plain(shape["model"], shape["dtype"])
     watch = Stopwatch()
     run(model, prompts_of(2, 16), 1, 4)
     for name, num_prompts, num_samples, num_new in shape["cases"]:

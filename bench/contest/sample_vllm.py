@@ -24,7 +24,7 @@ def run(engine: LLM, prompts: list[tuple[int, ...]], num_samples: int, num_new: 
 def main(shape: dict[str, Any]) -> None:
     """Time each row of the contest."""
     engine = LLM(
-        model=shape["model"], dtype="float32", max_model_len=1024, max_num_seqs=64, enable_prefix_caching=True,
+        model=shape["model"], dtype=shape["dtype"], max_model_len=1024, max_num_seqs=64, enable_prefix_caching=True,
         logprobs_mode="processed_logprobs", enforce_eager=shape["eager"],
     )  # fmt: skip
     watch = Stopwatch()

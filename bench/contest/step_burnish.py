@@ -82,7 +82,7 @@ def step(
 def main(shape: dict[str, Any]) -> None:
     """Time one step."""
     torch.set_num_threads(shape["threads"])
-    loaded = load(shape["model"], dtype="float32")
+    loaded = load(shape["model"], dtype=shape["dtype"])
     tokenizer = loaded.tokenizer
     policy = open_policy(loaded.model, "full")
     policy.reset_optimiser(OptimiserConfig())

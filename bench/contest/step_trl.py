@@ -1,6 +1,6 @@
 """Side of `bench.grpo_step`: a step of TRL's GRPOTrainer over `transformers.generate`, after a small one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
 from bench.contest.stopwatch import Stopwatch, shape_of_work
-from bench.contest.trl_settings import MICRO_BATCH, PLAIN, AroundSteps, open_model
+from bench.contest.trl_settings import MICRO_BATCH, AroundSteps, open_model, settings_of
 from bench.contest.words import texts_of
 from bench.contest.workloads import GROUP, PROMPT, reward_of
 
@@ -21,12 +21,13 @@ def rewards(completions: Sequence[str], **_: object) -> list[float]:
 
 
 def trainer_of(
-    model: Any, tokenizer: Any, prompts: Sequence[str], num_new: int, num_samples: int, callback: AroundSteps
+    model: Any, tokenizer: Any, prompts: Sequence[str], num_new: int, num_samples: int, callback: AroundSteps,
+    plain: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """One step over all prompts; no reply ends before it has all its tokens."""
     num_rows = len(prompts) * num_samples
     config = GRPOConfig(
-        **PLAIN, learning_rate=1e-6, per_device_train_batch_size=min(MICRO_BATCH, num_rows),
+        **plain, learning_rate=1e-6, per_device_train_batch_size=min(MICRO_BATCH, num_rows),
         gradient_accumulation_steps=-(-num_rows // MICRO_BATCH), num_generations=num_samples, beta=0.0,
         loss_type="grpo", max_completion_length=num_new, generation_kwargs={"min_new_tokens": num_new},
     )  # fmt: skip
@@ -39,12 +40,12 @@ def trainer_of(
 def main(shape: dict[str, Any]) -> None:
     """Time one step."""
     torch.set_num_threads(shape["threads"])
-    model, tokenizer = open_model(shape["model"], "full")
+    model, tokenizer = open_model(shape, "full")
     prompts = texts_of(tokenizer, shape["prompts"], PROMPT)
-    watch = Stopwatch()
+    watch, plain = Stopwatch(), settings_of(shape)
     around = AroundSteps(watch.start, lambda: watch.stop("step"))
-    trainer_of(model, tokenizer, prompts[:1], 4, 2, around).train()
-    trainer = trainer_of(model, tokenizer, prompts, shape["new"], GROUP, around)
+    trainer_of(model, tokenizer, prompts[:1], 4, 2, around, plain).train()
+    trainer = trainer_of(model, tokenizer, prompts, shape["new"], GROUP, around, plain)
     trainer.train()
     assert trainer.state.num_input_tokens_seen == len(prompts) * GROUP * (PROMPT + shape["new"])
     versions = {"trl": trl.__version__, "transformers": transformers.__version__, "torch": torch.__version__}

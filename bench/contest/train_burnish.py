@@ -56,7 +56,7 @@ def main(shape: dict[str, Any]) -> None:
     """Time one update."""
     torch.set_num_threads(shape["threads"])
     samples = rows_of(shape["workload"], shape["tokens"], in_random_order=shape["random"])
-    model = load(shape["model"], dtype="float32").model
+    model = load(shape["model"], dtype=shape["dtype"]).model
     if shape["checkpointing"]:
         checkpoint_activations(model)
     policy = open_policy(model, shape["trains"])

@@ -15,7 +15,7 @@ from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from bench.contest.stopwatch import Stopwatch, shape_of_work
-from bench.contest.trl_settings import MICRO_BATCH, PLAIN, AroundSteps, open_model
+from bench.contest.trl_settings import MICRO_BATCH, AroundSteps, open_model, settings_of
 from bench.contest.workloads import GROUP, Sample, num_tokens_of, rows_of
 
 LEARNING_RATE = 1e-5
@@ -80,8 +80,8 @@ def main(shape: dict[str, Any]) -> None:
     """Time one update."""
     torch.set_num_threads(shape["threads"])
     samples = rows_of(shape["workload"], shape["tokens"], in_random_order=shape["random"])
-    model, tokenizer = open_model(shape["model"], shape["trains"])
-    plain = PLAIN | {"gradient_checkpointing": shape["checkpointing"]}
+    model, tokenizer = open_model(shape, shape["trains"])
+    plain = settings_of(shape) | {"gradient_checkpointing": shape["checkpointing"]}
     watch = Stopwatch()
     around = AroundSteps(watch.start, lambda: watch.stop("update"))
     for some in (samples[:2], samples):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-_CHUNK_ROWS = 128
+_CHUNK_BYTES = 128 * 4  # of a column of logits, as products give them: a row of those costs less in large chunks
 
 
 class Head(NamedTuple):
@@ -65,7 +65,7 @@ def top_tokens(head: Head, hidden_N_D: Tensor, k: int) -> TopTokens:
     """The `k` likeliest tokens and their log-probabilities, for example of a teacher."""
     tops = [
         torch.log_softmax(logits(head, hidden_C_D).div_(head.temperature), -1).topk(k)
-        for hidden_C_D in hidden_N_D.split(_CHUNK_ROWS)
+        for hidden_C_D in hidden_N_D.split(_chunk_rows(hidden_N_D))
     ]
     return TopTokens(torch.cat([top.indices for top in tops]), torch.cat([top.values for top in tops]))
 
@@ -81,7 +81,7 @@ class _HeadStats(torch.autograd.Function):
         slopes_N_K = logprobs_N_K.new_ones(ids_N_K.shape) if head.cap is None else torch.empty_like(logprobs_N_K)
         entropies_N, lse_N = logprobs_N_K.new_empty(num), logprobs_N_K.new_empty(num)
         expected_N_D = torch.empty_like(hidden_N_D) if keeps_expected else hidden_N_D.new_empty(0)
-        for chunk in _chunks(num):
+        for chunk in _chunks(hidden_N_D):
             logits_C_V = logits(head, hidden_N_D[chunk])
             slopes_C_V = _slopes(head, logits_C_V)
             if slopes_C_V is not None:
@@ -125,17 +125,17 @@ def _gradients_of_all(
     hidden_N_D, weight_V_D, ids_N_K, lse_N, _, _, entropies_N = ctx.saved_tensors
     bias_V = ctx.head.bias_V
     dhidden_N_D = torch.empty_like(hidden_N_D)
-    dweight_V_D = torch.zeros_like(weight_V_D, dtype=torch.float32) if not ctx.keeps_expected else None
+    dweight_V_D = None
     dbias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
-    for chunk in _chunks(len(hidden_N_D)):
+    for chunk in _chunks(hidden_N_D):
         of_entropies = None if of_entropies_N is None else (of_entropies_N[chunk], entropies_N[chunk])
         dlogits_C_V = _gradient_of_logits(
             ctx.head, hidden_N_D[chunk], ids_N_K[chunk], lse_N[chunk], grad_N_K[chunk], of_entropies
         )
         rounded_C_V = dlogits_C_V.to(weight_V_D.dtype)
         dhidden_N_D[chunk] = rounded_C_V @ weight_V_D
-        if dweight_V_D is not None:
-            _add_product(dweight_V_D, rounded_C_V, hidden_N_D[chunk])
+        if not ctx.keeps_expected:
+            dweight_V_D = _added(dweight_V_D, rounded_C_V, hidden_N_D[chunk])
         if dbias_V is not None:
             dbias_V += dlogits_C_V.sum(0)
     return dhidden_N_D, None if dweight_V_D is None else dweight_V_D.to(weight_V_D.dtype), dbias_V
@@ -165,13 +165,19 @@ def _slopes(head: Head, logits_C_V: Tensor) -> Tensor | None:
     return None if head.cap is None else 1 - (logits_C_V / head.cap).square_()
 
 
-def _add_product(sum_V_D: Tensor, dlogits_C_V: Tensor, hidden_C_D: Tensor) -> None:
-    """Add to a float32 sum; without a temporary where the product is in float32 too."""
+def _added(sum_V_D: Tensor | None, dlogits_C_V: Tensor, hidden_C_D: Tensor) -> Tensor:
+    """A sum with one product more, in float32 from the second on; without a temporary where products are in it too."""
+    if sum_V_D is None:
+        return dlogits_C_V.T @ hidden_C_D
     if hidden_C_D.dtype == torch.float32:
-        sum_V_D.addmm_(dlogits_C_V.T, hidden_C_D)
-    else:
-        sum_V_D += dlogits_C_V.T @ hidden_C_D
+        return sum_V_D.addmm_(dlogits_C_V.T, hidden_C_D)
+    return sum_V_D.float().add_(dlogits_C_V.T @ hidden_C_D)
 
 
-def _chunks(num: int) -> Iterator[slice]:
-    return (slice(start, start + _CHUNK_ROWS) for start in range(0, num, _CHUNK_ROWS))
+def _chunks(hidden_N_D: Tensor) -> Iterator[slice]:
+    rows = _chunk_rows(hidden_N_D)
+    return (slice(start, start + rows) for start in range(0, len(hidden_N_D), rows))
+
+
+def _chunk_rows(hidden_N_D: Tensor) -> int:
+    return _CHUNK_BYTES // hidden_N_D.element_size()

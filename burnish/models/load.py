@@ -51,7 +51,7 @@ def load(name: str, *, dtype: DtypeName = "auto", cache: Path | None = None) -> 
         return _ready(name, tiny_model(), tiny_tokenizer(), _dtype(dtype, torch.float32), None)
     folder = _folder(name, cache or gguf.default_cache())
     disable_progress_bar()  # reading a folder takes seconds; a conversion keeps its bar
-    chosen = _dtype(dtype, torch.bfloat16 if _has_fast_bfloat16() else torch.float32)
+    chosen = _dtype(dtype, torch.bfloat16 if has_fast_bfloat16() else torch.float32)
     with _unreadable(f"model {name!r} from {str(folder)!r}"):
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             folder, dtype=chosen, attn_implementation=IMPLEMENTATION, local_files_only=True
@@ -142,7 +142,7 @@ def _dtype(name: DtypeName, automatic: torch.dtype) -> torch.dtype:
     return {"auto": automatic, "float32": torch.float32, "bfloat16": torch.bfloat16}[name]
 
 
-def _has_fast_bfloat16() -> bool:
+def has_fast_bfloat16() -> bool:
     """Whether the processor has bfloat16 instructions (Linux on x86; elsewhere no)."""
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
