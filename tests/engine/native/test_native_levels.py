@@ -1,21 +1,19 @@
-"""Kernels for instruction sets that this processor may lack, with those instructions replaced by loops.
+"""The kernels of each instruction set: those that this processor has, and all with what it lacks replaced by loops.
 
-Slow, because compiling them takes minutes; afterwards the library is kept. The emulated tiles know one thread.
+The latter are slow: compiling them takes minutes; afterwards the library is kept. Emulated tiles know one thread.
 """
 
 import pytest
 import torch
 
 from burnish.engine.native.build import LEVELS, built_library
-from burnish.engine.native.library import Functions, Library, load
+from burnish.engine.native.library import Functions, Library, levels_of, load
 from burnish.engine.native.steps import NativeSteps, reason_why_not
 from burnish.engine.steps import Work
 from tests.engine.native.models import adapter_of, make, prompt
 from tests.fakes import plain_copy
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
     pytest.mark.skipif(
         (reason := reason_why_not(make("llama"))) is not None, reason=f"the native step cannot be had here: {reason}"
     ),
@@ -23,9 +21,18 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def functions() -> Functions:
-    return load(built_library(notice=lambda _: None, emulated=True))
+@pytest.fixture(
+    scope="module", params=["own", pytest.param("emulated", marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+)
+def library(request: pytest.FixtureRequest) -> Functions:
+    return load(built_library(notice=lambda _: None, emulated=request.param == "emulated"))
+
+
+@pytest.fixture
+def functions(library: Functions, level: str) -> Functions:
+    if level not in levels_of(library):
+        pytest.skip(f"this processor has no {level}")
+    return library
 
 
 @pytest.fixture(autouse=True)
