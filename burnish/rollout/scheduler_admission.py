@@ -6,6 +6,7 @@ when a place in the engines is free, and its members start (`scheduler_starts` h
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import replace
 
 from burnish.rollout.scheduler_endings import tell_ended
 from burnish.rollout.scheduler_groups import Group, Member
@@ -32,7 +33,15 @@ def offer(state: State, prompts: Sequence[Prompt], now_s: float, *, had_begun: b
             raise ValueError(f"group {prompt.group_id!r} was offered before and has not ended; offer a prompt once")
         state.live_ids.add(prompt.group_id)
         lag = min(len(state.batches) / state.config.batch_groups, state.config.max_staleness)
-        state.intake.offer(prompt, now_s, version=state.version, expected_lag=lag, goes_first=had_begun)
+        state.intake.offer(
+            _timed(state, prompt, now_s), now_s, version=state.version, expected_lag=lag, goes_first=had_begun
+        )
+
+
+def _timed(state: State, prompt: Prompt, now_s: float) -> Prompt:
+    """With the deadline that its domain gives to each of its prompts, if it has none of its own."""
+    within_s = state.intake.rules(prompt.domain).deadline_s
+    return prompt if within_s is None or prompt.deadline_s is not None else replace(prompt, deadline_s=now_s + within_s)
 
 
 def admit(state: State, now_s: float) -> None:

@@ -23,6 +23,8 @@ class DomainRules(Strict):
     """Seconds of verification over the whole stage."""
     level: int | None = Field(default=None, ge=0)
     """The level of its prompts; None is by predicted cost."""
+    deadline_s: float | None = Field(default=None, gt=0)
+    """So long after a prompt was drawn, its group trains with the members that have a score, or ends."""
 
 
 class GroupRules(Strict):

@@ -193,6 +193,13 @@ def test_a_deadline_lets_a_prompt_pass_and_ends_it_when_it_is_over():
     assert {start.ticket.group_id for start in decision.start} == {"first"}
 
 
+def test_a_domain_gives_each_of_its_prompts_a_deadline_from_when_it_was_drawn():
+    scheduler = Scheduler(config(lookahead=9, domains={"slow": {"deadline_s": 5.0}}))
+    scheduler.offer([prompt("own", domain="slow", deadline_s=99.0), prompt("given", domain="slow")], 2.0)
+    assert {start.ticket.group_id for start in scheduler.decide(6.9).start} == {"given"}
+    assert [(ended.group_id, ended.why) for ended in scheduler.decide(7.0).ended] == [("given", "deadline")]
+
+
 def test_a_spent_budget_ends_prompts_and_says_so():
     scheduler = Scheduler(config(domains={"a": DomainRules(token_budget=150)}))
     scheduler.offer([prompt("g")], 0.0)

@@ -106,6 +106,16 @@ def test_prompts_that_a_spent_budget_refuses_are_drawn_past_while_nothing_is_und
     assert Counter(event.why for event in events if isinstance(event, Ended))["budget"] > 3
 
 
+def test_groups_of_a_domain_train_or_end_at_its_deadline_and_the_run_is_repeated(tmp_path: Path) -> None:
+    rules = {"domains": {"arithmetic": {"deadline_s": 40.0}}}
+    events = run(tmp_path, ScriptedVerdicts(1), num_steps=3, scheduler=rules, max_draws_factor=8.0)
+    assert Counter(event.why for event in events if isinstance(event, Ended))["deadline"] > 0
+    sizes = [len(members) for step in events if isinstance(step, Trained) for _, members in step.groups]
+    assert sizes and min(sizes) >= 2
+    (repeated,) = replay(tmp_path / "stream")
+    assert repeated.is_equal
+
+
 def test_verdicts_that_do_not_come_are_named(tmp_path: Path) -> None:
     verdicts = LateVerdicts(ScriptedVerdicts(1))
 
