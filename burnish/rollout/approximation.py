@@ -6,7 +6,8 @@ enough were compared and the scores differed in more than `most_disagreement` of
 then on only the full verifier judges. A cheap verdict says so (a part `approximate`), and no verdict of a wrapped
 domain is cached.
 
-Not covered: a resumed run begins to compare anew, so that it may fall back at another step than an unbroken one.
+Counts go on in a resumed run from what its last kept step measured. What was judged after that step is judged, and
+counted, again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,6 +93,12 @@ class Approximate:
             f"approximate/{self.name}/num_differing": float(self.num_differing),
             f"approximate/{self.name}/has_fallen_back": float(self.has_fallen_back),
         }
+
+    def go_on_from(self, metrics: Mapping[str, float]) -> None:
+        """Take up the counts of an earlier process, where its metrics have any."""
+        if (num_compared := metrics.get(f"approximate/{self.name}/num_compared")) is not None:
+            self.num_compared = int(num_compared)
+            self.num_differing = int(metrics[f"approximate/{self.name}/num_differing"])
 
     def _is_compared(self, task: Task, reply: str) -> bool:
         """The same replies in whatever order they come."""

@@ -19,9 +19,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from burnish.core import metrics
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import EpisodesConfig, TaskEntry
 from burnish.domains import Domain
+from burnish.rollout.approximation import approximations
 from burnish.rollout.episodes import check_trains
 from burnish.rollout.phases import graph_lines
 from burnish.rollout.scheduler import priority_function
@@ -105,6 +107,7 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     first = training.resume(session, plan.saved)
     if first:
         session.ledger.commit_steps(session.position, first - 1)
+    _go_on_comparing(session)
     plan.course.restore(first)
     guard = Guard(
         session, config.guard, plan.course, config.num_steps, plan.saved, hands_on_average=config.ema_decay > 0
@@ -127,6 +130,14 @@ def run(session: Session, config: Config) -> dict[str, Any]:
     result = guard.finish(training.newest_step(session)) | plan.spending.result()
     plan.rewards.leave(session.folder.checkpoint(session.stage_name))
     return result
+
+
+def _go_on_comparing(session: Session) -> None:
+    """Let cheap verifiers that nobody has looked at in this process keep what was seen of them in earlier ones."""
+    new = [one for one in approximations(session.live_sources).values() if not one.num_compared]
+    for row in metrics.read(session.folder.path / "metrics.jsonl") if new else ():
+        for approximate in new:
+            approximate.go_on_from(row.values)
 
 
 def _steps(session: Session, config: Config, plan: Plan, guard: Guard, first: int) -> Generator[dict[str, float]]:

@@ -1,12 +1,14 @@
 """A recipe lets a cheap verifier judge in training, and is refused where there is none."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from burnish.core import metrics
 from burnish.core.errors import ConfigError
 from burnish.core.recipe import read_recipe
+from burnish.stages import training
 from burnish.stages.check import check_recipe
 from burnish.stages.runner import run_recipe
 
@@ -21,6 +23,37 @@ def test_a_cheap_verifier_is_measured_in_a_run(tmp_path: Path) -> None:
     compared = [values["approximate/arithmetic/num_compared"] for values in rows]
     assert 0 < compared[0] <= compared[-1]
     assert rows[-1]["approximate/arithmetic/num_differing"] > 0
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+def test_what_was_compared_before_the_process_ended_counts_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = [*SHORT, "stages.3.checkpoint_every=1", "tasks.0.domain=tests.stages.quick_domain"]
+    recipe = read_recipe(RECIPE, options)
+    run_recipe(recipe, tmp_path / "whole", resume=False)
+    settle = training.settle
+
+    def settle_and_die(*args: Any) -> None:
+        settle(*args)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "settle", settle_and_die)
+        with pytest.raises(Killed):
+            run_recipe(recipe, tmp_path / "broken", resume=False)
+    run_recipe(recipe, tmp_path / "broken", resume=True)
+    whole, broken = (counts_of(tmp_path / name / recipe.name) for name in ("whole", "broken"))
+    assert len(whole) == 2
+    assert broken == whole
+
+
+def counts_of(run: Path) -> list[float]:
+    name = "approximate/arithmetic/num_compared"
+    return [row.values[name] for row in metrics.read(run / "metrics.jsonl") if name in row.values]
 
 
 def test_a_share_without_a_cheap_verifier_is_refused_at_the_door() -> None:

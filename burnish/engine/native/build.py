@@ -111,7 +111,8 @@ def _compiler(timeout_s: float) -> tuple[str, str]:
 
 
 def _fingerprint(version: str, levels: Sequence[Level], emulated: bool) -> str:
-    digest = hashlib.sha256(repr((version, _FLAGS, levels, emulated)).encode())
+    compiled = [(level.name, level.flags, level.defines) for level in levels]  # a set's order is another each time
+    digest = hashlib.sha256(repr((version, _FLAGS, compiled, emulated)).encode())
     for source in sorted(_SOURCES.iterdir()):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:20]

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,14 @@ def no_compiler(monkeypatch, tmp_path) -> None:
 
 def test_what_is_kept_is_not_compiled_again(library):
     assert built_library(notice=pytest.fail, cache=library.parent) == library
+
+
+def test_another_process_looks_for_the_library_under_the_same_name(library):
+    say = "from burnish.engine.native import build; print(build.built_library(notice=print).name)"
+    for seed in "123":
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-c", say], env=environment, capture_output=True, text=True, timeout=100)
+        assert done.stdout == f"{library.name}\n"
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:5000], lambda content: content[:-1] + b"?", lambda _: b""])
