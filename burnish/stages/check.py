@@ -1,5 +1,6 @@
 """Validate all of a recipe that can be validated without running it."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -16,6 +17,7 @@ from burnish.runtime.opening import check_runtime
 from burnish.stages.session import live_sources, open_sources
 from burnish.stages.task_check import refuse_unproven
 from burnish.stages.terminal import terminal
+from burnish.stages.trained_on import shown_prompts
 
 
 class StagePlugin(NamedTuple):
@@ -111,11 +113,14 @@ def _describe(recipe: Recipe, stages: list[StagePlugin]) -> None:
 
 def _check_data(recipe: Recipe, stages: list[StagePlugin], sources: list[Source]) -> None:
     """What stages read from files is there and means something; they can train on what the domains are."""
-    for plugin in stages:
+    for place, plugin in enumerate(stages):
         if hasattr(plugin.module, "check_domains"):
             plugin.module.check_domains(plugin.config, [source.domain for source in sources], recipe.episodes)
         if hasattr(plugin.module, "check_data"):
             plugin.module.check_data(plugin.config, _held_out_prompts(recipe, sources))
+        if hasattr(plugin.module, "check_suites"):
+            before = recipe.model_copy(update={"stages": recipe.stages[:place]})
+            plugin.module.check_suites(plugin.config, recipe.tasks, partial(shown_prompts, before))
 
 
 def _held_out_prompts(recipe: Recipe, sources: list[Source]) -> frozenset[str]:

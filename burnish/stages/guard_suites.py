@@ -12,7 +12,7 @@ Decisions:
 Not covered: tasks of lm-evaluation-harness, whose own code wants the model for itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
@@ -102,6 +102,18 @@ def answers(session: Session, asked: Asked, draws: Sequence[Draw]) -> Iterator[t
         replies = sorted(replies_of(means, asked.opened.suite, draws), key=lambda one: one.sample)
     for result in averaged(map(result_of_reply, replies)):
         yield result.task_id, asdict(replace(result, parts=dict(result.parts)))
+
+
+def refuse_shown(config: GuardConfig, entries: Sequence[TaskEntry], shown: Callable[[], frozenset[str]]) -> None:
+    """`ConfigError` for a suite of which earlier stages show tasks: before they have trained for hours."""
+    suites = [one.suite for one in named_suites(config, entries) if one.suite]
+    prompts = shown() if suites else frozenset[str]()
+    for suite in suites if prompts else ():
+        sources = open_sources(suite.tasks, suite.sandbox, Console(quiet=True))
+        try:
+            drawn(suite, sources, trained=prompts)
+        except ConfigError as error:
+            raise ConfigError(f"stage 'rl': guard.suites, and a stage 'sft' before it: {error}") from None
 
 
 def _named(config: GuardConfig, word: str, names: set[str]) -> list[Named]:

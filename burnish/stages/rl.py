@@ -13,7 +13,7 @@ With `max_staleness` above 0 sampling goes on while verdicts are outstanding and
 """
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
 from pathlib import Path
@@ -30,6 +30,7 @@ from burnish.rollout.scheduler import priority_function
 from burnish.stages import offline_data, training
 from burnish.stages.curriculum import check_signal, plan_of
 from burnish.stages.guard import Guard, check_guard, gate_lines
+from burnish.stages.guard_suites import refuse_shown
 from burnish.stages.progress import progress_bar
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_domains import rules_of
@@ -70,6 +71,12 @@ def check_data(config: Config, never_train: AbstractSet[str]) -> None:
     """Find the histories that are named, before anything runs; this run's own may not be there yet."""
     if config.histories:
         offline_data.check_temperature(offline_data.files(Path(config.histories)), config.temperature)
+
+
+def check_suites(config: Config, entries: Sequence[TaskEntry], shown: Callable[[], frozenset[str]]) -> None:
+    """`ConfigError` for a guarded suite of which earlier stages show tasks."""
+    if config.guard:
+        refuse_shown(config.guard, entries, shown)
 
 
 def check_domains(config: Config, domains: Sequence[Domain], episodes: EpisodesConfig) -> None:

@@ -27,8 +27,12 @@ def trained_prompts(run: Path) -> frozenset[str]:
         prompts = set(ledger.trained_prompts())
     finally:
         ledger.close()
-    recipe = kept_recipe(run)
-    return frozenset(prompts | {task.prompt_hash for task in _demonstrations(recipe)})
+    return shown_prompts(kept_recipe(run)) | prompts
+
+
+def shown_prompts(recipe: Recipe) -> frozenset[str]:
+    """The hashes of the prompts that the `sft` stages of a recipe show; no run is needed."""
+    return frozenset(task.prompt_hash for task in _demonstrations(recipe))
 
 
 def _demonstrations(recipe: Recipe) -> Iterator[Task]:

@@ -144,6 +144,16 @@ def test_what_is_guarded_does_not_train(tmp_path: Path) -> None:
     assert not asked & {one.prompt_hash for one in ledger.issued(0).values()}
 
 
+def test_a_suite_of_which_an_earlier_stage_shows_tasks_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    path = suite_file(tmp_path, SUMS.replace("num_eval = 12", "num_eval = 12\noptions = { largest = 3 }"))
+    made = recipe({"suites": [path]})
+    sums = made.tasks[0].model_copy(update={"domain": "arithmetic", "options": {"largest": 3}, "num_eval": 1})
+    shown = {"use": "sft", "num_examples": 8}
+    check_recipe(made.model_copy(update={"tasks": [sums]}))
+    with pytest.raises(ConfigError, match=r"'sft' before it: suite 'suite': the model was trained on \d+ of its 12"):
+        check_recipe(made.model_copy(update={"tasks": [sums], "stages": [shown, *made.stages]}))
+
+
 HELD_OUT = 'held_out = true\n[[tasks]]\ndomain = "tests.stages.checksum_domain"\n'
 
 
