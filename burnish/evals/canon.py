@@ -18,7 +18,8 @@ tasks and more than a tenth; a prompt's end, if it is paid for two tasks with di
 because honest questions end in "yes or no?". What is not *scored* counts as a hole too: a reply must not be able to
 break its verifier. Golds of equal truth are one answer, however they are written. Replies that gold and another
 answer make are in conflict in either order; a grader that reads the first of two blocks, or the last of two lines, is
-sound, one that takes any of them is not.
+sound, one that takes any of them is not. Where another task's answer is right too (a graph has many colourings),
+there is no conflict.
 Covered: single-turn domains. Not covered: whether a wrong answer that looks right is caught; that is the domain's
 own tests' matter.
 """
@@ -163,7 +164,8 @@ async def _on_split(split: Split, tasks: Sequence[Task], attempt: Try, extent: E
     junk = await attempt([Trial(task=task, what=repr(text), reply=text) for task in tasks for text in JUNK])
     echoes = [await attempt(trials) for trials in zip(*map(_echoes, tasks), strict=True)]
     others = await attempt([trial for task in tasks for trial in _other_answers(task, tasks)])
-    groups = _mixtures(tasks)
+    lucky = {one.trial.task.id for one in others if one.is_right}
+    groups = _mixtures([task for task in tasks if task.id not in lucky], tasks)
     mixed = await attempt([trial for group in groups for trial in group])
     attacked = await attempt(_attacks(apart(tasks, extent.num_attacked), extent))
     repeated = [tried.trial for tried in (*gold[:2], *empty[:1], *mixed[:2], *attacked[:3])]
@@ -201,10 +203,10 @@ def _have_one_answer(one: Task, other: Task) -> bool:
     return one.gold == other.gold and (one.gold is not None or not one.truth)
 
 
-def _mixtures(tasks: Sequence[Task]) -> list[list[Trial]]:
-    """Groups of replies of which not all may be right: gold with another task's gold."""
+def _mixtures(asked: Sequence[Task], tasks: Sequence[Task]) -> list[list[Trial]]:
+    """Groups of replies of which not all may be right: gold with another task's gold, which is wrong there."""
     groups: list[list[Trial]] = []
-    for task in tasks:
+    for task in asked:
         other = _other_gold(task, tasks)
         if task.gold is not None and other is not None:
             groups += [

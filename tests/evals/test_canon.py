@@ -29,8 +29,15 @@ def dials_out(task: Task, reply: str) -> float:
     return sound(task, reply)
 
 
+def takes_two(task: Task, reply: str) -> float:
+    """To two tasks another's answer is right as well, and so are both together."""
+    is_either = {"acorn"} <= {*reply.split()} <= {"acorn", str(task.gold), "or"}
+    return float(sound(task, reply) or (task.gold in ("cedar", "dwarf") and is_either))
+
+
 VERIFIERS: dict[str, tuple[Callable[[Task, str], float], set[str]]] = {
     "sound": (sound, set()),
+    "two answers to a task": (takes_two, {"another task's answer is not right"}),
     "cheap": (lambda task, reply: sound(task, reply) / 2, {"gold scores 1"}),
     "any of them": (
         lambda task, reply: float(str(task.gold) in reply),
