@@ -9,7 +9,8 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, Literal, Self, get_args
+from itertools import pairwise
+from typing import Any, Final, Literal, NamedTuple, Self, get_args
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 Role = Literal["system", "user", "assistant", "tool"]
@@ -177,6 +178,19 @@ class Step:
     newest_version: int = 0
 
 
+class VersionChange(NamedTuple):
+    """From token `first` on, these weights drew what was sampled."""
+
+    first: int
+    version: int
+
+
+def version_changes(places: Sequence[int], versions: Sequence[int]) -> tuple[VersionChange, ...]:
+    """Where the weights changed that drew the tokens at these places, one version a place."""
+    later = zip(pairwise(versions), places[1:], strict=True) if places else ()
+    return tuple(VersionChange(place, version) for (before, version), place in later if version != before)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
     """One attempt at one task, as tokens: what was sampled is what is trained.
@@ -184,6 +198,8 @@ class Trajectory:
     `token_ids`, `was_sampled` and `logprobs` have one entry a token; a log-probability is 0.0 where
     the token was given and not sampled. An episode of several turns is one stream with several stretches that were
     sampled; `steps` says which, `ended_by` what ended it, and `reply` is its last turn.
+
+    Versions rise along it: its first sampled token is of `oldest_version`, and `version_changes` are all changes.
     """
 
     group_id: str
@@ -203,6 +219,7 @@ class Trajectory:
     verify_s: float = 0.0
     steps: tuple[Step, ...] = ()
     ended_by: str = ""
+    version_changes: tuple[VersionChange, ...] = ()
 
     def __post_init__(self) -> None:
         assert len(self.token_ids) == len(self.was_sampled) == len(self.logprobs)
@@ -216,6 +233,16 @@ class Trajectory:
     def prompt_length(self) -> int:
         """How many tokens come before the first sampled one."""
         return self.was_sampled.index(True) if True in self.was_sampled else len(self.was_sampled)
+
+    def first_since(self, version: int) -> int:
+        """The first token from which on all are of this version or newer; their number where none is."""
+        if self.oldest_version >= version:
+            return 0
+        return next((each.first for each in self.version_changes if each.version >= version), len(self.token_ids))
+
+    def version_at(self, place: int) -> int:
+        """Which weights drew a sampled token."""
+        return max((each.version for each in self.version_changes if each.first <= place), default=self.oldest_version)
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -232,7 +259,13 @@ class Trajectory:
         for name in ("token_ids", "was_sampled", "logprobs"):
             row[name] = tuple(row[name])
         steps = steps_from_json(row.pop("steps", []))
-        return cls(**row, verdict=verdict, steps=steps)
+        changes = changes_from_json(row.pop("version_changes", []))
+        return cls(**row, verdict=verdict, steps=steps, version_changes=changes)
+
+
+def changes_from_json(rows: Sequence[Sequence[int]]) -> tuple[VersionChange, ...]:
+    """The changes of version of a trajectory, from pairs."""
+    return tuple(VersionChange(*row) for row in rows)
 
 
 def steps_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[Step, ...]:

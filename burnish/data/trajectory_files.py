@@ -1,6 +1,7 @@
 """Trajectories as Parquet, for analysis and for training offline later: one row a trajectory.
 
-Log-probabilities are stored bit for bit (float64); a verdict's parts and an episode's steps are JSON text.
+Log-probabilities are stored bit for bit (float64); a verdict's parts, changes of version and an episode's steps
+are JSON text.
 """
 
 import json
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 
 from burnish.core.errors import ConfigError
 from burnish.core.run_folder import write_whole
-from burnish.core.types import Trajectory, Verdict, steps_from_json
+from burnish.core.types import Trajectory, Verdict, changes_from_json, steps_from_json
 
 
 def write(path: Path, trajectories: Sequence[Trajectory]) -> None:
@@ -39,6 +40,7 @@ def _row(trajectory: Trajectory) -> dict[str, Any]:
     plain = asdict(trajectory) | {"verdict": verdict.kind, "score": verdict.score, "evidence": verdict.evidence}
     plain |= {"parts": json.dumps(dict(verdict.parts)), "verdict_from_cache": verdict.from_cache}
     plain |= {"verdict_took_s": verdict.took_s}
+    plain |= {"version_changes": json.dumps(plain["version_changes"]) if trajectory.version_changes else ""}
     return plain | {"steps": json.dumps(plain["steps"]) if trajectory.steps else ""}
 
 
@@ -51,4 +53,5 @@ def _trajectory(row: dict[str, Any]) -> Trajectory:
     for name in ("token_ids", "was_sampled", "logprobs"):
         row[name] = tuple(row[name])
     steps = steps_from_json(json.loads(row.pop("steps", "") or "[]"))
-    return Trajectory(**row, verdict=verdict, steps=steps)
+    changes = changes_from_json(json.loads(row.pop("version_changes", "") or "[]"))
+    return Trajectory(**row, verdict=verdict, steps=steps, version_changes=changes)

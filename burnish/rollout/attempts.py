@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from burnish.chat.template import Chat
-from burnish.core.types import Completion, Trajectory, Verdict
+from burnish.core.types import Completion, Trajectory, Verdict, version_changes
 from burnish.domains import HasEnvironment
 from burnish.engine.types import Finished, Request
 from burnish.rollout.episodes import make_episodes
@@ -75,7 +75,7 @@ def as_trajectory(
     chat: Chat, attempt: Attempt, completion: Completion, *, member: int, sample_s: float = 0.0
 ) -> Trajectory:
     """What was sampled, as a record without a verdict."""
-    prompt_ids = chat.prompt_ids(attempt.draw.task.messages)
+    prompt_ids, versions = chat.prompt_ids(attempt.draw.task.messages), completion.versions
     return Trajectory(
         group_id=attempt.group_id,
         member=member,
@@ -87,9 +87,10 @@ def as_trajectory(
         logprobs=(0.0,) * len(prompt_ids) + completion.logprobs,
         reply=completion.text,
         stop_reason=completion.stop_reason,
-        oldest_version=min(completion.versions),
-        newest_version=max(completion.versions),
+        oldest_version=min(versions),
+        newest_version=max(versions),
         sample_s=sample_s,
+        version_changes=version_changes(range(len(prompt_ids), len(prompt_ids) + len(versions)), versions),
     )
 
 

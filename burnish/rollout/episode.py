@@ -13,7 +13,7 @@ from burnish.chat.template import Chat
 from burnish.chat.tool_calls import Speech
 from burnish.core.recipe import Limit
 from burnish.core.seeds import derive
-from burnish.core.types import Completion, Message, Step, StopReason, Trajectory, Verdict
+from burnish.core.types import Completion, Message, Step, StopReason, Trajectory, Verdict, version_changes
 from burnish.domains import Action, Environment, Judgement, Observation, Tool
 from burnish.engine.types import Request
 from burnish.rollout.means import Attempt
@@ -32,7 +32,8 @@ class Episode:
     token_ids: tuple[int, ...] = ()
     was_sampled: list[bool] = field(default_factory=list[bool])
     logprobs: list[float] = field(default_factory=list[float])
-    versions: set[int] = field(default_factory=set[int])
+    versions: list[int] = field(default_factory=list[int])
+    """Of each sampled token."""
     steps: list[Step] = field(default_factory=list[Step])
     messages: list[Message] = field(default_factory=list[Message])
     stop_reason: StopReason = "length"
@@ -74,7 +75,7 @@ class Episode:
         self.token_ids += completion.token_ids
         self.was_sampled += [True] * len(completion.token_ids)
         self.logprobs += completion.logprobs
-        self.versions |= {*completion.versions}
+        self.versions += completion.versions
         self.stop_reason = completion.stop_reason
         return self._said(first, completion.text, answer, completion.versions)
 
@@ -100,7 +101,8 @@ class Episode:
 
     def trajectory(self, judgement: Judgement, *, version: int, verify_s: float) -> Trajectory:
         """The record of the whole; `version` is that of the weights where nothing was sampled."""
-        task, versions = self.attempt.draw.task, self.versions or {version}
+        task, versions = self.attempt.draw.task, self.versions or [version]
+        places = [place for place, was_sampled in enumerate(self.was_sampled) if was_sampled]
         verdict = judgement.verdict
         if self.num_helped and verdict.kind == "scored":
             verdict = replace(verdict, parts={**verdict.parts, "turns_of_helper": float(self.num_helped)})
@@ -115,6 +117,7 @@ class Episode:
                 replace(step, earned=judgement.earned.get(number, 0.0)) for number, step in enumerate(self.steps)
             ),
             ended_by=self.limit or ("done" if verdict.kind == "scored" else verdict.kind),
+            version_changes=version_changes(places, self.versions),
         )  # fmt: skip
 
     def _said(self, first: int, text: str, answer: str, versions: Sequence[int] = (0,)) -> Action:

@@ -1,6 +1,7 @@
 """What must hold of every batch of rollouts before it may train."""
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from burnish.core.errors import InvariantError
 from burnish.core.types import Trajectory
@@ -8,9 +9,12 @@ from burnish.rollout.groups import Group
 
 
 def check_groups(
-    groups: Sequence[Group], *, version: int, max_staleness: int, stop_ids: Collection[int], num_needed: int = 2
+    groups: Sequence[Group], *, version: int, max_staleness: int | None, stop_ids: Collection[int], num_needed: int = 2
 ) -> None:
-    """Raise `InvariantError` at the first breach, saying which and where."""
+    """Raise `InvariantError` at the first breach, saying which and where.
+
+    `max_staleness` is None where older tokens stay out of the loss; it must be known then which those are.
+    """
     ids = [group.id for group in groups]
     _demand(len(set(ids)) == len(ids), f"a group trains twice in one step: {sorted(ids)}")
     for group in groups:
@@ -42,7 +46,7 @@ def check_ratio(ratio: float) -> None:
     )
 
 
-def _check_member(m: Trajectory, version: int, max_staleness: int, stop_ids: Collection[int]) -> None:
+def _check_member(m: Trajectory, version: int, max_staleness: int | None, stop_ids: Collection[int]) -> None:
     where = f"group {m.group_id}, member {m.member}"
     sampled = [
         (token, logprob) for token, was, logprob in zip(m.token_ids, m.was_sampled, m.logprobs, strict=True) if was
@@ -52,13 +56,25 @@ def _check_member(m: Trajectory, version: int, max_staleness: int, stop_ids: Col
     _demand(
         all(-1e4 < logprob <= 1e-6 for _, logprob in sampled), f"{where}: a sampled token has no proper log-probability"
     )
-    lag = version - m.oldest_version
-    _demand(
-        0 <= lag <= max_staleness,
-        f"{where}: sampled by version {m.oldest_version}, trained at {version}; at most {max_staleness} may lie apart",
-    )
+    _check_age(m, where, version, max_staleness)
     if m.stop_reason == "eos":
         _demand(sampled[-1][0] in stop_ids, f"{where}: it ended by itself, but its end token is not trained")
+
+
+def _check_age(m: Trajectory, where: str, version: int, max_staleness: int | None) -> None:
+    if max_staleness is not None:
+        _demand(
+            0 <= version - m.oldest_version <= max_staleness,
+            f"{where}: sampled by version {m.oldest_version}, trained at {version}; at most {max_staleness} may lie "
+            "apart",
+        )
+        return
+    versions = [m.oldest_version, *(change.version for change in m.version_changes)]
+    _demand(
+        versions[-1] == m.newest_version <= version and all(one < other for one, other in pairwise(versions)),
+        f"{where}: its tokens are of versions {versions} in this order, the newest {m.newest_version}, trained at "
+        f"{version}; versions rise along a reply, and each change must be known",
+    )
 
 
 def _demand(holds: bool, breach: str) -> None:

@@ -253,13 +253,13 @@ class Config(Updates):
         }  # fmt: skip
         if taken := sorted(own.keys() & self.scheduler.keys()):
             raise ConfigError(f"scheduler: {', '.join(taken)} follow from the stage's own options; leave them out")
-        if self.scheduler.get("overdue") == "mask":
-            raise ConfigError(
-                "scheduler: overdue 'mask' needs the version of each token, and trajectories keep the oldest and the "
-                "newest; choose 'wait', 'restart' or 'drop'"
-            )
         defaults = {"batch_order": "due", "lookahead": self.prompts_per_step}
         return validate(SchedulerConfig, {**defaults, **self.scheduler, **own}, "scheduler of stage 'rl'")
+
+    @property
+    def masks_overdue(self) -> bool:
+        """Whether tokens that are too old stay out of the loss, and no reply is waited for or let go for its age."""
+        return self.scheduler.get("overdue") == "mask"
 
     @property
     def value_model(self) -> CriticConfig:

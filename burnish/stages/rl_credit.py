@@ -2,9 +2,10 @@
 
 The order is: reward (the score, or what `rl_rewards` makes of the verdict), less the overlong penalty, less KL to the
 reference (if it goes into the reward); advantages of each group; replies that were cut off leave the loss if they are
-filtered (they still counted in their group's baseline); and last, what the objective does over the whole step, of what
-is left. Where the objective has KL in the reward of each token (`KL_TO_THE_END`, REINFORCE++), it is taken after the
-groups: from a token's advantage, that of the tokens from it to the end of the reply.
+filtered, and tokens that are too old where those are masked (both counted in their group's baseline, and in the reward
+of their reply); and last, what the objective does over the whole step, of what is left. Where the objective has KL in
+the reward of each token (`KL_TO_THE_END`, REINFORCE++), it is taken after the groups: from a token's advantage, that of
+the tokens from it to the end of the reply.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,14 @@ from burnish.rollout.turn_credit import by_turn
 
 ReferenceLogprobs = Callable[[Sequence[Row]], list[Tensor]]
 ReferenceTop = Callable[[Sequence[Row]], list[TopTokens]]
+FirstTrained = Callable[[Trajectory], int]
+"""From which token on a reply trains."""
+
+
+def from_the_start(member: Trajectory) -> int:
+    """No token stays out of the loss for its age."""
+    del member
+    return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +74,9 @@ class Shaping:
 
 def credit_step(
     groups: Sequence[Group], advantages: Advantages, choice: Choice, shaping: Shaping, *, reward: Reward = score_of,
-    filter_overlong: bool = False, is_by_turn: bool = False,
+    filter_overlong: bool = False, is_by_turn: bool = False, first_trained: FirstTrained = from_the_start,
 ) -> list[list[Row]]:  # fmt: skip
-    """One list of rows a group, in order; a group whose replies were all filtered has none."""
+    """One list of rows a group, in order; a group whose replies were all filtered, or are too old, has none."""
     is_by_token = shaping.reference is not None and hasattr(choice.module, "KL_TO_THE_END")
     changes = (replace(shaping, reference=None) if is_by_token else shaping).taken(groups)
 
@@ -79,12 +88,29 @@ def credit_step(
         rows_P = [by_turn(group, rows, advantages, changed) for group, rows in zip(groups, rows_P, strict=True)]
     if is_by_token:
         rows_P = [shaping.to_the_end(rows) for rows in rows_P]
-    if filter_overlong:
-        rows_P = [
-            [row for row, member in zip(rows, group.scored, strict=True) if member.stop_reason != "length"]
-            for rows, group in zip(rows_P, groups, strict=True)
+    rows_P = [
+        [
+            left
+            for row, member in zip(rows, group.scored, strict=True)
+            if not (filter_overlong and member.stop_reason == "length")
+            and (left := _from_token(row, first_trained(member))) is not None
         ]
+        for rows, group in zip(rows_P, groups, strict=True)
+    ]
     return _over_step(rows_P, choice) if hasattr(choice.module, "over_step") and any(rows_P) else rows_P
+
+
+def _from_token(row: Row, first: int) -> Row | None:
+    """The row whose tokens before `first` do not train; None where none is left."""
+    if not (num_left_out := sum(row.was_sampled[:first])):
+        return row
+    if num_left_out == row.num_trained:
+        return None
+    return replace(
+        row,
+        was_sampled=(False,) * first + row.was_sampled[first:],
+        token_advantages=row.token_advantages and row.token_advantages[num_left_out:],
+    )
 
 
 def _over_step(rows_P: Sequence[Sequence[Row]], choice: Choice) -> list[list[Row]]:

@@ -1,8 +1,8 @@
-"""What asynchrony does to a step: how old its tokens are, and how many of them the correction takes away."""
+"""What asynchrony does to a step: how old its tokens may be and are, and how many of them the correction takes away."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 
@@ -10,8 +10,31 @@ from burnish.core.types import Trajectory
 from burnish.learner.ranked_policy import AnyPolicy
 from burnish.objectives import Streams, ops
 from burnish.rollout.groups import Group, credit
-from burnish.stages.rl_credit import sampled_logprobs
+from burnish.stages.rl_credit import FirstTrained, from_the_start, sampled_logprobs
 from burnish.stages.rl_loss import Multipliers
+
+
+class AgeLimit(NamedTuple):
+    """How old a token that trains may be."""
+
+    largest_lag: Callable[[int], int] = lambda num_steps: 0
+    """How many versions it may lag where the recipe allows it to lag so many steps."""
+    first_trained: FirstTrained = from_the_start
+    """Where older ones are masked: what comes before stays out of the loss. Else there is none that is older."""
+
+    @property
+    def masks(self) -> bool:
+        """Whether replies with older tokens may train."""
+        return self.first_trained is not from_the_start
+
+    def masking(self, version: int, max_staleness: Mapping[str, int]) -> Self:
+        """The limit of a step that begins from weights of `version`; `max_staleness` is in steps, by group."""
+        oldest = {group_id: version - self.largest_lag(steps) for group_id, steps in max_staleness.items()}
+        return self._replace(first_trained=lambda member: member.first_since(oldest[member.group_id]))
+
+
+FRESH = AgeLimit()
+"""All of the weights that train."""
 
 
 class Corrected:
@@ -73,18 +96,23 @@ class _Seen(NamedTuple):
 
 
 def staleness_metrics(
-    groups: Sequence[Group], step: int, max_staleness: int, step_of: Callable[[int], int]
-) -> dict[str, float]:
-    """`staleness/K`: the share of trained tokens in replies whose oldest token was sampled K steps ago.
+    groups: Sequence[Group], step: int, max_staleness: int, step_of: Callable[[int], int],
+    age_limit: AgeLimit = FRESH,
+) -> dict[str, float]:  # fmt: skip
+    """`staleness/K`: the share of trained tokens in replies whose oldest token that trains was sampled K steps ago.
 
-    `step_of` says which step began from the weights of a version.
+    `step_of` says which step began from the weights of a version. `overdue_masked` is the share of sampled tokens that
+    were too old to train, where those are masked.
     """
     members = [member for group in groups for member in group.members]
     tokens = Counter[int]()
     for member in members:
-        tokens[step - step_of(member.oldest_version)] += member.num_sampled
+        first = age_limit.first_trained(member)
+        tokens[step - step_of(member.version_at(first))] += sum(member.was_sampled[first:])
     total = max(tokens.total(), 1)
-    return {
+    num_sampled = sum(member.num_sampled for member in members)
+    masked = {"overdue_masked": 1 - tokens.total() / max(num_sampled, 1)} if age_limit.masks else {}
+    return masked | {
         **{f"staleness/{lag}": tokens[lag] / total for lag in range(max_staleness + 1)},
         "staleness_mean": sum(lag * count for lag, count in tokens.items()) / total,
         "mixed_share": _share(member.oldest_version != member.newest_version for member in members),

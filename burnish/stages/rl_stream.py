@@ -18,6 +18,7 @@ Decisions:
   so gates evaluate. What was drawn before the last roll-back is dropped then, and what was not begun never is.
 - An engine in this process samples from the learner's own weights, so an update is made when it may be loaded.
   Replicas have copies: an update is made as soon as its batch is ready, while they go on, and is then sent to them.
+- A pause, which would spare tokens that cannot train (`overdue = "mask"`), is not made: they are sampled, and masked.
 """
 
 import time
@@ -283,7 +284,6 @@ class _Loop:
         void = {event.number for event in ended} | {number_of(group_id) for group_id in decision.restarted}
         self._recorded = {place: one for place, one in self._recorded.items() if place[0] not in void}
         begun = [key for key in started if (key.number, key.member) not in self._recorded]
-        assert not decision.pause, "nothing that the stage's options can say pauses a sample"
         if not (cut or ended or started or decision.restarted):
             return
         with self._ledger.together():

@@ -16,7 +16,7 @@ from burnish.rollout.stream import Origin
 from burnish.rollout.stream_log import Chosen, Ended, Moment, Trained
 from burnish.stages.rl_config import Config
 from burnish.stages.rl_plan import Plan
-from burnish.stages.rl_staleness import staleness_metrics
+from burnish.stages.rl_staleness import AgeLimit, staleness_metrics
 from burnish.stages.rl_update import log_step, train
 from burnish.stages.session import Session
 
@@ -105,13 +105,18 @@ class Trainer:
         bound, trained = self.config.max_staleness, dict[str, float]()
         if rollouts.kept:
             self.session.note_flight(step, rollouts.members)
-            trained = train(
-                self.session, self.config, self.plan, step, rollouts.kept,
-                largest_lag=partial(self.versions.largest_lag, step),
-            )  # fmt: skip
-            trained |= staleness_metrics(rollouts.kept, step, bound, self.versions.step_of)
+            limit = self._age_limit(step, rollouts.kept)
+            trained = train(self.session, self.config, self.plan, step, rollouts.kept, age_limit=limit)
+            trained |= staleness_metrics(rollouts.kept, step, bound, self.versions.step_of, limit)
         self.versions.begin(step + 1, self.session.policy.version)
         return trained
+
+    def _age_limit(self, step: int, groups: Sequence[Group]) -> AgeLimit:
+        limit = AgeLimit(partial(self.versions.largest_lag, step))
+        if not self.config.masks_overdue:
+            return limit
+        bounds = {group.id: self.plan.rules[group.source_name].config.max_staleness for group in groups}
+        return limit.masking(self.session.policy.version, bounds)
 
     def _group(self, group_id: str, members: set[int] | None = None) -> Group:
         kept = [rollout for rollout in self.session.ledger.rollouts(group_id) if rollout.verdict is not None]

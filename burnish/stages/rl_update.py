@@ -8,7 +8,7 @@ that are replayed (`rl_experience`) are batches of their own, whose metrics are 
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from burnish.rollout.collapse import check_floor, collapse_message
 from burnish.rollout.collect import StepRollouts
 from burnish.rollout.groups import Group
 from burnish.stages.rl_config import Config
-from burnish.stages.rl_credit import credit_step, key_of
+from burnish.stages.rl_credit import FirstTrained, credit_step, from_the_start, key_of
 from burnish.stages.rl_critic import Valued, value_metrics
 from burnish.stages.rl_experience import PREFIX, Replayed, replay_loss
 from burnish.stages.rl_loss import advantages_of, reads_sampler
@@ -32,7 +32,7 @@ from burnish.stages.rl_metrics import mean_scores, step_metrics
 from burnish.stages.rl_mismatch import MISMATCH_LIMIT
 from burnish.stages.rl_parts import part_metrics, watch_habits
 from burnish.stages.rl_plan import Algorithm, Plan
-from burnish.stages.rl_staleness import mismatch_of_fresh
+from burnish.stages.rl_staleness import FRESH, AgeLimit, mismatch_of_fresh
 from burnish.stages.session import Session
 
 
@@ -71,29 +71,29 @@ class _Part(NamedTuple):
 
 def train(
     session: Session, config: Config, plan: Plan, step: int, groups: Sequence[Group], *,
-    largest_lag: Callable[[int], int] = lambda num_steps: 0,
+    age_limit: AgeLimit = FRESH,
 ) -> dict[str, float]:  # fmt: skip
-    """Update on groups; returns what was measured.
-
-    `largest_lag` says how many versions old a token may be where the recipe allows it to lag so many steps.
-    """
+    """Update on groups; returns what was measured."""
     with session.means.watchdog.waiting_for(lambda: f"the update of step {step}"):
-        _check(session, plan, groups, largest_lag)
-        return _train(session, config, plan, step, groups)
+        _check(session, plan, groups, age_limit)
+        return _train(session, config, plan, step, groups, age_limit.first_trained)
 
 
-def _check(session: Session, plan: Plan, groups: Sequence[Group], largest_lag: Callable[[int], int]) -> None:
+def _check(session: Session, plan: Plan, groups: Sequence[Group], age_limit: AgeLimit) -> None:
     for rule, some in plan.by_rule(groups):
+        most = None if age_limit.masks else age_limit.largest_lag(rule.config.max_staleness)
         invariants.check_groups(
-            some, version=session.policy.version, max_staleness=largest_lag(rule.config.max_staleness),
+            some, version=session.policy.version, max_staleness=most,
             stop_ids=session.means.chat.stop_ids, num_needed=2 if rule.compares else 1,
         )  # fmt: skip
 
 
-def _train(session: Session, config: Config, plan: Plan, step: int, groups: Sequence[Group]) -> dict[str, float]:
+def _train(
+    session: Session, config: Config, plan: Plan, step: int, groups: Sequence[Group], first_trained: FirstTrained
+) -> dict[str, float]:
     policy = session.policy
     rate = config.rate(step, config.num_steps)
-    parts = _parts(session.policy, config, plan, groups)
+    parts = _parts(session.policy, config, plan, groups, first_trained)
     if not parts:
         return {"tokens_trained": 0}
     parts, told = _with_stored(policy, plan, step, parts)
@@ -150,9 +150,12 @@ def _watch_entropy(session: Session, entropies: list[float], newest: float) -> N
         session.console.print(message, style="yellow", markup=False)
 
 
-def _parts(policy: AnyPolicy, config: Config, plan: Plan, groups: Sequence[Group]) -> list[_Part]:
+def _parts(
+    policy: AnyPolicy, config: Config, plan: Plan, groups: Sequence[Group], first_trained: FirstTrained = from_the_start
+) -> list[_Part]:
     """Split the groups into updates; what must be measured before the first update is measured here."""
-    several = [_sorted_out(part) for part in _split(_credited(config, plan, groups), config.updates_per_step)]
+    credited = _credited(config, plan, groups, first_trained)
+    several = [_sorted_out(part) for part in _split(credited, config.updates_per_step)]
     parts = [pieces for pieces in several if pieces]  # all replies of a part may have been filtered
     rows_of_parts = [[row for piece in pieces for row in piece.rows] for pieces in parts]
     valued = plan.critic.value(rows_of_parts) if plan.critic else [None] * len(parts)
@@ -163,7 +166,7 @@ def _parts(policy: AnyPolicy, config: Config, plan: Plan, groups: Sequence[Group
     ]
 
 
-def _credited(config: Config, plan: Plan, groups: Sequence[Group]) -> list[_Credited]:
+def _credited(config: Config, plan: Plan, groups: Sequence[Group], first_trained: FirstTrained) -> list[_Credited]:
     """The rows of each group, in order."""
     rewards = plan.rewards.of(groups)
     rows_of: dict[str, list[Row]] = {}
@@ -171,7 +174,7 @@ def _credited(config: Config, plan: Plan, groups: Sequence[Group]) -> list[_Cred
         rows_P = credit_step(
             some, advantages_of(algorithm.choice), algorithm.choice, algorithm.shaping,
             reward=lambda member: rewards[key_of(member)], filter_overlong=config.overlong_filter,
-            is_by_turn=config.credit == "turn",
+            is_by_turn=config.credit == "turn", first_trained=first_trained,
         )  # fmt: skip
         rows_of |= {group.id: rows for group, rows in zip(some, rows_P, strict=True)}
     return [_Credited(plan.algorithms[group.source_name], rows_of[group.id]) for group in groups]

@@ -6,13 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from burnish.core.types import Completion, Message, Task, Trajectory, Verdict, sha256_json
+from burnish.core.types import (
+    Completion,
+    Message,
+    Task,
+    Trajectory,
+    Verdict,
+    VersionChange,
+    sha256_json,
+    version_changes,
+)
 
 TRAJECTORY = Trajectory(
     group_id="g", member=1, task_id="d/train/1/0", prompt_hash="h", seed=2**62 + 1,
     token_ids=(5, 6, 7), was_sampled=(False, True, True), logprobs=(0.0, -1 / 3, -5e-324), reply="naïve \ud800\n",
     stop_reason="eos", oldest_version=3, newest_version=4, verdict=Verdict.scored(0.1 + 0.2, {"a": 1 / 7}, "why"),
-    sample_s=0.1,
+    sample_s=0.1, version_changes=(VersionChange(2, 4),),
 )  # fmt: skip
 
 
@@ -28,6 +37,17 @@ def test_a_trajectory_is_one_line():
 
 def test_prompt_length_and_sampled_tokens():
     assert (TRAJECTORY.prompt_length, TRAJECTORY.num_sampled) == (1, 2)
+
+
+def test_a_change_of_version_is_noted_where_it_falls() -> None:
+    assert version_changes((4, 5, 6, 9, 10), (2, 2, 3, 3, 5)) == (VersionChange(6, 3), VersionChange(10, 5))
+    assert version_changes((4, 5), (7, 7)) == version_changes((), ()) == ()
+
+
+def test_a_trajectory_knows_how_old_each_token_is() -> None:
+    changed = replace(TRAJECTORY, newest_version=6, version_changes=(VersionChange(2, 6),))
+    assert [changed.first_since(version) for version in (2, 3, 4, 6, 7)] == [0, 0, 2, 2, 3]
+    assert [changed.version_at(place) for place in (1, 2)] == [3, 6]
 
 
 def test_a_trajectory_without_a_sampled_token_is_all_prompt():

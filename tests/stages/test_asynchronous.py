@@ -255,7 +255,7 @@ def test_the_reward_rises_with_tokens_two_steps_old(tmp_path: Path) -> None:
         ({"scheduler": {"lookahead": 2}}, "without max_staleness"),
         ({"max_staleness": 1, "objective": "reinforce"}, "must be of the weights that train"),
         ({"max_staleness": 1, "scheduler": {"batch_groups": 2}}, "leave them out"),
-        ({"max_staleness": 1, "scheduler": {"overdue": "mask"}}, "version of each token"),
+        ({"max_staleness": 1, "scheduler": {"overdue": "mask", "batch_order": "admission"}}, "would do nothing"),
         ({"max_staleness": 1, "scheduler": {"lookahed": 2}}, "did you mean 'lookahead'"),
     ],
 )
