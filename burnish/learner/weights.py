@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from burnish.core.errors import InvariantError, RunFolderError
 from burnish.learner.optimiser import Optimiser, OptimiserConfig
 from burnish.learner.ranks import Alone, Ranks, fill, whole
+from burnish.models.kernels.rows import add_into
 
 Snapshot = Mapping[str, Tensor]
 
@@ -59,7 +60,7 @@ class Weights:
             if master.grad is None:
                 master.grad = parameter.grad.float()
             else:
-                master.grad.add_(parameter.grad)
+                add_into(master.grad, parameter.grad)
             parameter.grad = None
 
     @torch.no_grad()

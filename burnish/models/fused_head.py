@@ -11,15 +11,20 @@ With soft-capping, z = c tanh(W h / c) / T, each row of W is scaled by 1 - tanh^
 
 Decisions: log-probabilities of several tokens a place cost no further product (for the KL to the k best tokens of
 another model). The entropy comes from the same pass. Softmax is in float32, products are in the head's precision.
+On a processor the compiled rows (`models/kernels`) work on the products where they lie, so that chunks are larger.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from burnish.models.kernels.rows import Rows, add_into, rows_for
+
 _CHUNK_BYTES = 128 * 4  # of a column of logits, as products give them: a row of those costs less in large chunks
+_ROWS_CHUNK_BYTES = 512 * 4  # the same where nothing else of that size is made
 
 
 class Head(NamedTuple):
@@ -64,8 +69,8 @@ class TopTokens(NamedTuple):
 def top_tokens(head: Head, hidden_N_D: Tensor, k: int) -> TopTokens:
     """The `k` likeliest tokens and their log-probabilities, for example of a teacher."""
     tops = [
-        torch.log_softmax(logits(head, hidden_C_D).div_(head.temperature), -1).topk(k)
-        for hidden_C_D in hidden_N_D.split(_chunk_rows(hidden_N_D))
+        torch.log_softmax(logits(head, hidden_N_D[chunk]).div_(head.temperature), -1).topk(k)
+        for chunk in _chunks(hidden_N_D)
     ]
     return TopTokens(torch.cat([top.indices for top in tops]), torch.cat([top.values for top in tops]))
 
@@ -81,20 +86,14 @@ class _HeadStats(torch.autograd.Function):
         slopes_N_K = logprobs_N_K.new_ones(ids_N_K.shape) if head.cap is None else torch.empty_like(logprobs_N_K)
         entropies_N, lse_N = logprobs_N_K.new_empty(num), logprobs_N_K.new_empty(num)
         expected_N_D = torch.empty_like(hidden_N_D) if keeps_expected else hidden_N_D.new_empty(0)
-        for chunk in _chunks(hidden_N_D):
-            logits_C_V = logits(head, hidden_N_D[chunk])
-            slopes_C_V = _slopes(head, logits_C_V)
-            if slopes_C_V is not None:
-                slopes_N_K[chunk] = slopes_C_V.gather(-1, ids_N_K[chunk])
-            raw_C = logits_C_V[:, 0] / head.temperature
-            logprobs_C_V = torch.log_softmax(logits_C_V.div_(head.temperature), -1)
-            logprobs_N_K[chunk] = logprobs_C_V.gather(-1, ids_N_K[chunk])
-            lse_N[chunk] = raw_C - logprobs_C_V[:, 0]
-            p_C_V = torch.exp(logprobs_C_V, out=logits_C_V)
-            entropies_N[chunk] = -torch.linalg.vecdot(p_C_V, logprobs_C_V)
-            if keeps_expected:
-                scaled_C_V = p_C_V if slopes_C_V is None else p_C_V.mul_(slopes_C_V)
-                expected_N_D[chunk] = scaled_C_V.to(weight_V_D.dtype) @ weight_V_D
+        way = _way(head)
+        for chunk in _chunks(hidden_N_D, way.chunk_bytes):
+            found = way.stats(head, hidden_N_D[chunk], ids_N_K[chunk].contiguous(), keeps_expected)
+            logprobs_N_K[chunk], lse_N[chunk], entropies_N[chunk] = found.logprobs_C_K, found.lse_C, found.entropies_C
+            if found.slopes_C_K is not None:
+                slopes_N_K[chunk] = found.slopes_C_K
+            if found.scaled_C_V is not None:
+                torch.mm(found.scaled_C_V.to(weight_V_D.dtype), weight_V_D, out=expected_N_D[chunk])
         ctx.save_for_backward(hidden_N_D, weight_V_D, ids_N_K, lse_N, expected_N_D, slopes_N_K, entropies_N)
         ctx.head, ctx.keeps_expected = head, keeps_expected
         ctx.set_materialize_grads(False)
@@ -127,13 +126,15 @@ def _gradients_of_all(
     dhidden_N_D = torch.empty_like(hidden_N_D)
     dweight_V_D = None
     dbias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
-    for chunk in _chunks(hidden_N_D):
+    way = _way(ctx.head)
+    for chunk in _chunks(hidden_N_D, way.chunk_bytes):
         of_entropies = None if of_entropies_N is None else (of_entropies_N[chunk], entropies_N[chunk])
-        dlogits_C_V = _gradient_of_logits(
-            ctx.head, hidden_N_D[chunk], ids_N_K[chunk], lse_N[chunk], grad_N_K[chunk], of_entropies
-        )
+        dlogits_C_V = way.gradient(
+            ctx.head, hidden_N_D[chunk], ids_N_K[chunk].contiguous(), lse_N[chunk], grad_N_K[chunk].contiguous(),
+            of_entropies,
+        )  # fmt: skip
         rounded_C_V = dlogits_C_V.to(weight_V_D.dtype)
-        dhidden_N_D[chunk] = rounded_C_V @ weight_V_D
+        torch.mm(rounded_C_V, weight_V_D, out=dhidden_N_D[chunk])
         if not ctx.keeps_expected:
             dweight_V_D = _added(dweight_V_D, rounded_C_V, hidden_N_D[chunk])
         if dbias_V is not None:
@@ -141,7 +142,51 @@ def _gradients_of_all(
     return dhidden_N_D, None if dweight_V_D is None else dweight_V_D.to(weight_V_D.dtype), dbias_V
 
 
-def _gradient_of_logits(
+class _Found(NamedTuple):
+    """Of one chunk; probabilities, times the slopes where there are some, if they are asked for."""
+
+    logprobs_C_K: Tensor
+    lse_C: Tensor
+    entropies_C: Tensor
+    slopes_C_K: Tensor | None
+    scaled_C_V: Tensor | None
+
+
+class _Way(NamedTuple):
+    """How a chunk is worked on, forward and backward, and how much of a column of logits a chunk is."""
+
+    stats: Callable[..., _Found]
+    gradient: Callable[..., Tensor]
+    chunk_bytes: int
+
+
+def _way(head: Head) -> _Way:
+    """The compiled rows, for heads that are a product and no more."""
+    rows = rows_for(head.weight_V_D) if head.cap is None and head.bias_V is None else None
+    if rows is None:
+        return _Way(_stats_by_torch, _gradient_by_torch, _CHUNK_BYTES)
+    return _Way(partial(_stats_by_rows, rows), partial(_gradient_by_rows, rows), _ROWS_CHUNK_BYTES)
+
+
+def _stats_by_torch(head: Head, hidden_C_D: Tensor, ids_C_K: Tensor, keeps: bool) -> _Found:
+    logits_C_V = logits(head, hidden_C_D)
+    slopes_C_V = _slopes(head, logits_C_V)
+    slopes_C_K = None if slopes_C_V is None else slopes_C_V.gather(-1, ids_C_K)
+    raw_C = logits_C_V[:, 0] / head.temperature
+    logprobs_C_V = torch.log_softmax(logits_C_V.div_(head.temperature), -1)
+    logprobs_C_K, lse_C = logprobs_C_V.gather(-1, ids_C_K), raw_C - logprobs_C_V[:, 0]
+    p_C_V = torch.exp(logprobs_C_V, out=logits_C_V)
+    entropies_C = -torch.linalg.vecdot(p_C_V, logprobs_C_V)
+    scaled_C_V = None if not keeps else p_C_V if slopes_C_V is None else p_C_V.mul_(slopes_C_V)
+    return _Found(logprobs_C_K, lse_C, entropies_C, slopes_C_K, scaled_C_V)
+
+
+def _stats_by_rows(rows: Rows, head: Head, hidden_C_D: Tensor, ids_C_K: Tensor, keeps: bool) -> _Found:
+    z_C_V = hidden_C_D @ head.weight_V_D.T
+    return _Found(*rows.softmax(z_C_V, ids_C_K, 1 / head.temperature, keeps=keeps), None, z_C_V if keeps else None)
+
+
+def _gradient_by_torch(
     head: Head, hidden_C_D: Tensor, ids_C_K: Tensor, lse_C: Tensor, grad_C_K: Tensor,
     of_entropies: tuple[Tensor, Tensor] | None,
 ) -> Tensor:  # fmt: skip
@@ -160,6 +205,17 @@ def _gradient_of_logits(
     return dlogits_C_V if slopes_C_V is None else dlogits_C_V.mul_(slopes_C_V)
 
 
+def _gradient_by_rows(
+    rows: Rows, head: Head, hidden_C_D: Tensor, ids_C_K: Tensor, lse_C: Tensor, grad_C_K: Tensor,
+    of_entropies: tuple[Tensor, Tensor] | None,
+) -> Tensor:  # fmt: skip
+    """As `_gradient_by_torch`, in the precision of the products."""
+    z_C_V = hidden_C_D @ head.weight_V_D.T
+    factor_C, entropies_C = (None, lse_C) if of_entropies is None else of_entropies
+    rows.softmax_back(z_C_V, ids_C_K, grad_C_K, factor_C, lse_C, entropies_C, 1 / head.temperature)
+    return z_C_V
+
+
 def _slopes(head: Head, logits_C_V: Tensor) -> Tensor | None:
     """By how much capped logits follow the products that they come from; None where they are the products."""
     return None if head.cap is None else 1 - (logits_C_V / head.cap).square_()
@@ -171,13 +227,9 @@ def _added(sum_V_D: Tensor | None, dlogits_C_V: Tensor, hidden_C_D: Tensor) -> T
         return dlogits_C_V.T @ hidden_C_D
     if hidden_C_D.dtype == torch.float32:
         return sum_V_D.addmm_(dlogits_C_V.T, hidden_C_D)
-    return sum_V_D.float().add_(dlogits_C_V.T @ hidden_C_D)
+    return add_into(sum_V_D.float(), dlogits_C_V.T @ hidden_C_D)
 
 
-def _chunks(hidden_N_D: Tensor) -> Iterator[slice]:
-    rows = _chunk_rows(hidden_N_D)
-    return (slice(start, start + rows) for start in range(0, len(hidden_N_D), rows))
-
-
-def _chunk_rows(hidden_N_D: Tensor) -> int:
-    return _CHUNK_BYTES // hidden_N_D.element_size()
+def _chunks(hidden_N_D: Tensor, chunk_bytes: int = _CHUNK_BYTES) -> Iterator[slice]:
+    num = chunk_bytes // hidden_N_D.element_size()
+    return (slice(start, start + num) for start in range(0, len(hidden_N_D), num))

@@ -24,6 +24,7 @@ from burnish.core.errors import ConfigError
 from burnish.models import gguf
 from burnish.models.attention import IMPLEMENTATION
 from burnish.models.forward import check_forward
+from burnish.models.kernels.layers import use_kernels
 from burnish.models.tiny import tiny_model, tiny_tokenizer
 
 DtypeName = Literal["auto", "float32", "bfloat16"]
@@ -89,6 +90,7 @@ def _ready(
     for parameter in model.parameters():
         parameter.data = parameter.data.to(dtype)  # not the buffers: rounded rotary frequencies turn by whole radians
     model.eval().requires_grad_(False)
+    use_kernels(model)
     try:
         check_forward(model, _TOLERANCE_NATS[dtype])
     except (TypeError, NotImplementedError, AttributeError) as error:

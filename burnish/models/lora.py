@@ -17,9 +17,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from transformers import PreTrainedModel
 
@@ -45,7 +47,36 @@ class LoraLinear(nn.Module):
         """Apply the layer."""
         if self.is_merged:
             return self.base(x)
-        return self.base(x) + functional.linear(functional.linear(x, self.down) * self.scale, self.up)
+        x_N_I = x.reshape(-1, x.shape[-1])
+        y_N_O = _Adapted.apply(x_N_I, self.base.weight, self.base.bias, self.down, self.up, self.scale)
+        return y_N_O.view(*x.shape[:-1], -1)  # type: ignore[no-any-return]  # untyped
+
+
+class _Adapted(torch.autograd.Function):
+    """W x + b + scale B A x; what A and B add goes into the products with W, both ways, without a sum of its own."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x_N_I: Tensor, weight_O_I: Tensor, bias_O: Tensor | None, down_R_I: Tensor, up_O_R: Tensor,
+        scale: float,
+    ):  # fmt: skip
+        inner_N_R = functional.linear(x_N_I, down_R_I)
+        ctx.save_for_backward(x_N_I, weight_O_I, down_R_I, up_O_R, inner_N_R)
+        ctx.scale = scale
+        return functional.linear(x_N_I, weight_O_I, bias_O).addmm_(inner_N_R, up_O_R.T, alpha=scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor):  # pyright: ignore[reportIncompatibleMethodOverride]  # the decorator names ctx otherwise
+        (dy_N_O,) = grads
+        x_N_I, weight_O_I, down_R_I, up_O_R, inner_N_R = ctx.saved_tensors
+        needed = ctx.needs_input_grad
+        dinner_N_R = dy_N_O @ up_O_R
+        dx_N_I = (dy_N_O @ weight_O_I).addmm_(dinner_N_R, down_R_I, alpha=ctx.scale) if needed[0] else None
+        dweight_O_I = dy_N_O.T @ x_N_I if needed[1] else None
+        dbias_O = dy_N_O.sum(0) if needed[2] else None
+        ddown_R_I, dup_O_R = (dinner_N_R.T @ x_N_I).mul_(ctx.scale), (dy_N_O.T @ inner_N_R).mul_(ctx.scale)
+        return dx_N_I, dweight_O_I, dbias_O, ddown_R_I, dup_O_R, None
 
 
 def add_lora(

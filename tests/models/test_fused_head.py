@@ -10,13 +10,24 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from burnish.models import fused_head
 from burnish.models.fused_head import Head, head_stats, top_tokens
+from burnish.models.kernels.rows import rows_for
 from tests.models.largest import Largest
 
 N, D, V = 600, 8, 50
 IDS_N_K = torch.randint(V, (N, 3), generator=torch.Generator().manual_seed(1))
 OF_ENTROPIES_N = torch.randn(N, generator=torch.Generator().manual_seed(9)).double()
 FROM_ABOVE_N_K = torch.randn(N, 3, generator=torch.Generator().manual_seed(2)).double()
+
+
+@pytest.fixture(params=["compiled rows", "torch"], autouse=True)
+def by(request, monkeypatch) -> None:
+    """Both ways that a processor has."""
+    if request.param == "torch":
+        monkeypatch.setattr(fused_head, "rows_for", lambda _: None)
+    elif rows_for(torch.zeros(1)) is None:
+        pytest.skip("nothing compiles here")
 
 
 def drawn(*shape: int, seed: int) -> Tensor:
@@ -106,11 +117,11 @@ def test_the_kl_to_a_teachers_best_tokens_comes_from_the_same_pass() -> None:
     torch.testing.assert_close(best.logprobs_N_K, expected.values)
 
 
-@pytest.mark.parametrize(("head_trains", "forward", "backward"), [(False, 2, 0), (True, 1, 2)])
+@pytest.mark.parametrize(("head_trains", "forward", "backward"), [(False, 2, {0}), (True, 1, {2, 3})])
 def test_a_frozen_head_makes_no_product_with_the_vocabulary_in_the_backward_pass(
-    head_trains: bool, forward: int, backward: int
+    head_trains: bool, forward: int, backward: set[int]
 ) -> None:
-    """A head that trains makes three; the counter does not see the one that is added in place."""
+    """A head that trains makes three; the counter does not see those that are added in place."""
     head = Head(drawn(V, D, seed=3).float().requires_grad_(head_trains))
     hidden_N_D = drawn(N, D, seed=5).float().requires_grad_(True)
     one_product = 2 * N * D * V
@@ -119,7 +130,7 @@ def test_a_frozen_head_makes_no_product_with_the_vocabulary_in_the_backward_pass
     assert round(counter.get_total_flops() / one_product) == forward
     with FlopCounterMode(display=False) as counter:
         logprobs_N_K.sum().backward()
-    assert round(counter.get_total_flops() / one_product) == backward
+    assert round(counter.get_total_flops() / one_product) in backward
 
 
 @pytest.mark.parametrize("head_trains", [False, True])

@@ -16,7 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from burnish.engine.native.build import Unavailable, built_library, processor_flags, write_whole
+from burnish.core.compiling import Unavailable, processor_flags, write_whole
+from burnish.engine.native.build import built_library
 
 _CHECK = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).burnish_check(sys.argv[2].encode()))"
 _CHECK_TIMEOUT_S = 120

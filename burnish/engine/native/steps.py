@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from burnish.core.compiling import Unavailable
 from burnish.core.errors import ConfigError
 from burnish.engine.adapters import Adapter, LowRank, check_adapter
 from burnish.engine.native import layers
-from burnish.engine.native.build import Unavailable
 from burnish.engine.native.library import Library, Linear, Shape, open_library
 from burnish.engine.sampler import Draw
 from burnish.engine.steps import Work

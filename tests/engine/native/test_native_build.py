@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from burnish.engine.native.build import LEVELS, Unavailable, built_library, processor_flags
+from burnish.core.compiling import Unavailable, processor_flags
+from burnish.engine.native.build import LEVELS, built_library
 from burnish.engine.native.library import load, trusted_level
 from burnish.engine.native.steps import reason_why_not
 from tests.engine.native.models import make

@@ -1,0 +1,1 @@
+"""What a training step does on rows, in C++ for processors: one pass where torch makes many."""
