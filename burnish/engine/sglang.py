@@ -1,4 +1,5 @@
-"""SGLang: a server that was started for this run, by its native protocol (`/generate` with `input_ids`).
+"""SGLang: a server that was started for this run, by its native protocol (`/generate` with `input_ids`), or an engine
+in this process (`in_process`).
 
 docs/engine_backends.md has the commands, and says what was run.
 
@@ -7,13 +8,13 @@ cache can be flushed (with `in_place` the flush fails); the weights' name goes a
 value of old weights can be met; every sample says which weights it comes from, and is refused if they are others.
 
 Covered: full weights through files, LoRA adapters. Not covered: weights through tensors or a process group, several
-servers behind one router, an engine in this process.
+servers behind one router.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue, model_validator
 from transformers import PreTrainedModel
 
 from burnish.chat.template import Chat
@@ -25,7 +26,8 @@ from burnish.engine.proof import prove_processed, prove_weights
 from burnish.engine.served import Place, ServedEngine, shortest
 from burnish.engine.sglang_wire import SglangWire
 from burnish.engine.types import LiveEngine
-from burnish.engine.weight_sync import Delivery, WeightSync
+from burnish.engine.weight_sync import Delivery, Receiver, WeightSync
+from burnish.engine.wire import Wire
 
 ADAPTER = "burnish-policy"
 
@@ -33,6 +35,14 @@ ADAPTER = "burnish-policy"
 class Config(Server):
     """Options of `sglang`."""
 
+    url: str = Field(default="", pattern=r"^(https?://[^/?#]+(/[^?#]*)?)?$")
+    """Of the server; leave it out with `in_process`."""
+    in_process: bool = False
+    """Build SGLang in this process, on the model's own folder."""
+    model: str = ""
+    """In process: another folder than the model's own."""
+    engine_args: dict[str, JsonValue] = {}
+    """In process: arguments of SGLang's `ServerArgs`, for example `mem_fraction_static`."""
     send: Literal["weights", "adapter"] = "weights"
     """All weights merged, or the LoRA adapter."""
     folder: str = ""
@@ -41,6 +51,15 @@ class Config(Server):
     """For each verb of a weight update."""
     tolerance: float = Field(default=0.5, gt=0)
     """How far, in nats, the server's likeliest tokens may be from the live model's after an update."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Config":
+        if bool(self.url) == self.in_process:
+            raise ValueError('say either url = "http://HOST:PORT" or in_process = true')
+        given = [name for name in ("model", "engine_args") if getattr(self, name)]
+        if given and not self.in_process:
+            raise ValueError(f"{' and '.join(given)}: for in_process alone; a server has its own command line")
+        return self
 
 
 class ModelInfo(Answer):
@@ -73,18 +92,33 @@ def open_engine(
 ) -> LiveEngine:
     """Open the engine: `ConfigError` where the server is not set up as this needs it."""
     config = validate(Config, options, "options of engine 'sglang'")
+    if config.in_process:
+        from burnish.engine.sglang_inside import open_inside  # noqa: PLC0415  # the door to the package sglang
+
+        return open_inside(model, chat, max_rows=max_rows, version=version, config=config)
     client = Client(config)
-    wire = SglangWire(client, chat.stop_ids, adapter=ADAPTER if config.send == "adapter" else None)
+    wire = SglangWire(client, chat.stop_ids, adapter=adapter_of(config))
     prove_processed(SglangWire(client, chat.stop_ids, adapter=None), chat)
-    weights = WeightSync(
-        SglangReceiver(client, config), model, version,
-        folder=config.folder, files="adapter" if config.send == "adapter" else "merged",
-        prove=lambda label: prove_weights(wire, chat, model, config.tolerance, label),
-    )  # fmt: skip
+    weights = follow(SglangReceiver(client, config), wire, model, chat, version, config)
     most_tokens = shortest(model, client.get("/get_server_info", _ServerInfo).context_length)
     return ServedEngine(
         Place(name="sglang", wire=wire, weights=weights, chat=chat, max_rows=max_rows, most_tokens=most_tokens)
     )
+
+
+def adapter_of(config: Config) -> str | None:
+    """The name of the adapter to sample with, if that is what is sent."""
+    return ADAPTER if config.send == "adapter" else None
+
+
+def follow(
+    receiver: Receiver, wire: Wire, model: PreTrainedModel, chat: Chat, version: Callable[[], int], config: Config
+) -> WeightSync:
+    """Keep the engine at the live model's weights, proving it after each update."""
+    return WeightSync(
+        receiver, model, version, folder=config.folder, files="adapter" if config.send == "adapter" else "merged",
+        prove=lambda label: prove_weights(wire, chat, model, config.tolerance, label),
+    )  # fmt: skip
 
 
 class SglangReceiver:

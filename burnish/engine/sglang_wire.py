@@ -63,7 +63,7 @@ class SglangWire:
         try:
             answer = self._client.post("/generate", self._body(job), Generated, may_repeat=True, lifeline=lifeline)
         except GivenUp:
-            self._client.post("/abort_request", {"rid": _rid(job)}, _Nothing, may_repeat=False, timeout_s=10.0)
+            self._client.post("/abort_request", {"rid": request_id(job)}, _Nothing, may_repeat=False, timeout_s=10.0)
             raise
         return drawn(answer, job)
 
@@ -75,31 +75,42 @@ class SglangWire:
 
     def unmet(self, request: Request) -> list[str]:
         """See `Wire`."""
-        p = request.params
-        filters = [name for name, on in (("top_k", p.top_k), ("top_p", p.top_p < 1), ("min_p", p.min_p)) if on]
-        faults = [
-            f'its log-probabilities are those before {name}; leave it out, or use engine.use = "vllm"'
-            for name in filters
-        ]
-        if p.allowed_tokens is not None:
-            faults.append('allowed_tokens is not known there; use engine.use = "vllm" or "local"')
-        if p.constraint is not None and p.constraint.kind == "grammar":
-            faults.append("its grammars are EBNF and not llguidance's; use a json_schema or a regex")
-        if request.adapter is not None:
-            faults.append(no_adapter(request.adapter))
-        return faults
+        return unmet(request)
 
     def _body(self, job: Job) -> dict[str, Json]:
         return {
-            "rid": _rid(job),
-            "input_ids": [*job.prompt_ids],
-            "sampling_params": sampling_options(job.params, job.seed, self._stop_ids),
-            "return_logprob": True,
-            "logprob_start_len": 0 if job.wants_prompt_logprobs else -1,
-            "top_logprobs_num": job.params.top_logprobs,
+            **generation(job, self._stop_ids, self._adapter),
             **({"extra_key": job.label} if job.label else {}),
-            **({"lora_path": self._adapter} if self._adapter else {}),
         }
+
+
+def unmet(request: Request) -> list[str]:
+    """See `Wire`."""
+    p = request.params
+    filters = [name for name, on in (("top_k", p.top_k), ("top_p", p.top_p < 1), ("min_p", p.min_p)) if on]
+    faults = [
+        f'its log-probabilities are those before {name}; leave it out, or use engine.use = "vllm"' for name in filters
+    ]
+    if p.allowed_tokens is not None:
+        faults.append('allowed_tokens is not known there; use engine.use = "vllm" or "local"')
+    if p.constraint is not None and p.constraint.kind == "grammar":
+        faults.append("its grammars are EBNF and not llguidance's; use a json_schema or a regex")
+    if request.adapter is not None:
+        faults.append(no_adapter(request.adapter))
+    return faults
+
+
+def generation(job: Job, stop_ids: frozenset[int], adapter: str | None) -> dict[str, Json]:
+    """The arguments that the server and the engine have in common."""
+    return {
+        "rid": request_id(job),
+        "input_ids": [*job.prompt_ids],
+        "sampling_params": sampling_options(job.params, job.seed, stop_ids),
+        "return_logprob": True,
+        "logprob_start_len": 0 if job.wants_prompt_logprobs else -1,
+        "top_logprobs_num": job.params.top_logprobs,
+        **({"lora_path": adapter} if adapter else {}),
+    }
 
 
 def sampling_options(p: SamplingParams, seed: int, stop_ids: frozenset[int]) -> dict[str, Json]:
@@ -156,5 +167,6 @@ def _top(meta: MetaInfo, num: int) -> tuple[tuple[tuple[int, float], ...], ...]:
     )
 
 
-def _rid(job: Job) -> str:
+def request_id(job: Job) -> str:
+    """By which a sample can be given up."""
     return f"{job.label or 'burnish'}-{job.id}"

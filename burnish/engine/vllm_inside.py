@@ -7,7 +7,6 @@ Not covered: LoRA adapters, weight transfer by process groups.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
@@ -17,7 +16,8 @@ from transformers import PreTrainedModel
 from burnish.chat.template import Chat
 from burnish.core.errors import ConfigError, EngineError
 from burnish.core.types import Json
-from burnish.engine.http_client import GivenUp, Lifeline
+from burnish.engine.http_client import Lifeline
+from burnish.engine.inside import Inside
 from burnish.engine.openai_wire import sampling_options, structured, unmet
 from burnish.engine.params import Constraint, SamplingParams
 from burnish.engine.proof import prove_processed
@@ -46,8 +46,14 @@ def open_inside(
     """Build vLLM on the model's folder."""
     with ExitStack() as stack:
         background = stack.enter_context(Background())
-        inside = Inside(background.run(_build(config.model or model.name_or_path or "", max_rows, config)), background)
-        stack.callback(inside.close)
+        llm = background.run(_build(config.model or model.name_or_path or "", max_rows, config))
+        inside = Inside("vLLM", llm, background)
+
+        def close() -> None:  # safe to call twice
+            llm.shutdown()
+            background.stop()
+
+        stack.callback(close)
         wire = InsideWire(inside, chat.stop_ids)
         prove_processed(wire, chat)
         weights = follow(InsideReceiver(inside, config.update_timeout_s), wire, model, chat, version, config)
@@ -55,7 +61,7 @@ def open_inside(
     return ServedEngine(
         Place(
             name="vllm", wire=wire, weights=weights, chat=chat, max_rows=max_rows,
-            most_tokens=shortest(model, inside.llm.model_config.max_model_len), close=inside.close,
+            most_tokens=shortest(model, llm.model_config.max_model_len), close=close,
         )
     )  # fmt: skip
 
@@ -70,34 +76,6 @@ async def _build(folder: str, max_rows: int, config: Config) -> Any:
         return async_llm.AsyncLLM.from_engine_args(vllm.AsyncEngineArgs(**given))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"vLLM does not take {given}: {error}") from error
-
-
-class Inside:
-    """An `AsyncLLM` and the loop that it lives in."""
-
-    def __init__(self, llm: Any, background: Background) -> None:
-        self.llm, self._background = llm, background
-
-    def wait(self, what: str, work: Coroutine[object, object, T], wait_s: float | None, lifeline: Lifeline) -> T:
-        """Run a coroutine of vLLM's, in bounded time."""
-        future = self._background.submit(work)
-        lifeline.hold(future.cancel)
-        try:
-            return future.result(wait_s)
-        except CancelledError:
-            raise GivenUp(f"{what}: given up") from None
-        except TimeoutError:
-            future.cancel()
-            raise EngineError(f"vLLM did not finish {what} within {wait_s:g} s") from None
-        except (ValueError, RuntimeError) as error:  # what vLLM's own errors are
-            raise EngineError(f"vLLM failed in {what}: {error}") from error
-        finally:
-            lifeline.hold(None)
-
-    def close(self) -> None:
-        """End vLLM's processes; safe to call twice."""
-        self.llm.shutdown()
-        self._background.stop()
 
 
 class InsideWire:
@@ -125,7 +103,7 @@ class InsideWire:
         if job.label:
             prompt["cache_salt"] = job.label
         last = None
-        async for output in self._inside.llm.generate(prompt, self._params(job), f"{job.label}-{job.id}"):
+        async for output in self._inside.engine.generate(prompt, self._params(job), f"{job.label}-{job.id}"):
             last = output
         if last is None:
             raise EngineError(f"sample {job.id}: vLLM ended it without an answer")
@@ -187,30 +165,30 @@ class InsideReceiver:
 
     def pause(self) -> None:
         """See `Receiver`."""
-        self._do("pause_generation", self._inside.llm.pause_generation(mode="keep"))
+        self._do("pause_generation", self._inside.engine.pause_generation(mode="keep"))
 
     def load(self, delivery: Delivery) -> None:
         """See `Receiver`."""
         arguments = {"weights_path": str(delivery.folder)}
-        self._do("reload_weights", self._inside.llm.collective_rpc("reload_weights", kwargs=arguments))
+        self._do("reload_weights", self._inside.engine.collective_rpc("reload_weights", kwargs=arguments))
 
     def reset_cache(self) -> None:
         """See `Receiver`."""
-        reset = self._inside.llm.reset_prefix_cache(reset_running_requests=True)
+        reset = self._inside.engine.reset_prefix_cache(reset_running_requests=True)
         if not self._do("reset_prefix_cache", reset):
             raise EngineError("vLLM refused to reset its prefix cache: values of the old weights would be used on")
 
     def stamp(self, label: str) -> None:
         """See `Receiver`."""
-        self._do("update_weight_version", self._inside.llm.update_weight_version(label))
+        self._do("update_weight_version", self._inside.engine.update_weight_version(label))
 
     def resume(self) -> None:
         """See `Receiver`."""
-        self._do("resume_generation", self._inside.llm.resume_generation())
+        self._do("resume_generation", self._inside.engine.resume_generation())
 
     def read_stamp(self) -> str | None:
         """See `Receiver`."""
-        return self._do("get_weight_version", self._inside.llm.get_weight_version())
+        return self._do("get_weight_version", self._inside.engine.get_weight_version())
 
     def _do(self, what: str, work: Coroutine[object, object, T]) -> T:
         return self._inside.wait(what, work, self._wait_s, Lifeline())

@@ -2,13 +2,15 @@
 
 import os
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -18,12 +20,13 @@ from burnish.core.types import Message
 from burnish.models.load import load
 from burnish.models.lora import trainable
 from burnish.stages.session import open_chat
+from tests.engine.backends.fake_sglang import Fake
 from tests.engine.backends.model_server import ModelServer
 from tests.fakes import random_model, tiny_chat
 
 TIED = ("model.embed_tokens.weight",)
 """The build of vLLM for processors keeps a packed copy of a tied head, which `reload_weights` does not renew."""
-KINDS = ["local", "vllm", "sglang", "http"]
+KINDS = ["local", "vllm", "sglang", "sglang inside", "http"]
 REAL = pytest.param("real vllm", marks=[pytest.mark.slow, pytest.mark.timeout(1200)])
 
 
@@ -37,6 +40,7 @@ class Backend:
     state: SimpleNamespace
     move: Callable[[float], None]
     server: Any = None
+    fake: Any = None
     tolerance: float = 1e-4
     options: dict = field(default_factory=dict)
     engine: Any = None
@@ -44,7 +48,7 @@ class Backend:
 
     def open(self, **options):
         """Open an engine as a session does; it is closed when the test ends."""
-        name = self.kind.removeprefix("real ")
+        name = self.kind.removeprefix("real ").removesuffix(" inside")
         module = plugins.load("engine", name)
         keywords = {"options": self.options | options} if hasattr(module, "Config") else {}
         engine = module.open_engine(self.model, self.chat, max_rows=8, version=lambda: self.state.version, **keywords)
@@ -74,16 +78,30 @@ def mover(model, state, *, but=()):
 
 def make_backend(kind, stack, server=None):
     """A backend of that kind over a random model of three layers."""
-    model, state = random_model("llama"), SimpleNamespace(version=3)
+    model, state, fake = random_model("llama"), SimpleNamespace(version=3), None
     options = {"path": "torch"}
-    if kind != "local":
+    if kind == "sglang inside":
+        server = ModelServer(model, dialect="sglang")
+        fake = stack.enter_context(fake_package(server))
+        options = {"in_process": True, "model": "a folder"}
+    elif kind != "local":
         dialect = "sglang" if kind == "sglang" else "vllm"
         server = stack.enter_context(server or ModelServer(model, dialect=dialect))
         options = {"url": server.url}
     return Backend(
         kind=kind, model=model, chat=tiny_chat(), state=state, move=mover(model, state),
-        server=server, options=options, stack=stack,
+        server=server, options=options, stack=stack, fake=fake,
     )  # fmt: skip
+
+
+@contextmanager
+def fake_package(server):
+    """SGLang, as far as an engine in this process calls it."""
+    fake = Fake(server)
+    with patch.dict(sys.modules, fake.modules()):
+        sys.modules.pop("burnish.engine.sglang_inside", None)
+        yield fake
+    sys.modules.pop("burnish.engine.sglang_inside", None)
 
 
 @pytest.fixture

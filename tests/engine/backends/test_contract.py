@@ -13,7 +13,7 @@ from tests.engine.backends.conftest import KINDS, REAL
 from tests.engine.backends.model_server import filtered
 
 EVERY = pytest.mark.parametrize("backend", [*KINDS, REAL], indirect=True)
-FOLLOWS = pytest.mark.parametrize("backend", ["local", "vllm", "sglang", REAL], indirect=True)
+FOLLOWS = pytest.mark.parametrize("backend", ["local", "vllm", "sglang", "sglang inside", REAL], indirect=True)
 FILTERS = pytest.mark.parametrize("backend", ["local", "vllm", "http", REAL], indirect=True)
 
 
