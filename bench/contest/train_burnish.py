@@ -17,7 +17,7 @@ from burnish.models.lora import add_lora, trainable
 from burnish.objectives import grpo, sft
 
 RANK, ALPHA = 16, 32
-PACK_TOKENS = 1024
+PACK_TOKENS = 2048  # what recipes pack by default
 
 
 def open_policy(model: PreTrainedModel, trains: str) -> Policy:
