@@ -28,7 +28,7 @@ class Moments:
 
     def add(self, value: float) -> None:
         """Welford's update; from `MOST_WEIGHT` on, an exponential one."""
-        self.weight = min(self.weight + 1, MOST_WEIGHT)
+        self.weight = self.weight + 1 if self.weight < MOST_WEIGHT - 1 else MOST_WEIGHT
         delta = value - self.mean
         self.mean += delta / self.weight
         self.variance += (delta * (value - self.mean) - self.variance) / self.weight

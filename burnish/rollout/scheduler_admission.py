@@ -67,7 +67,7 @@ def admit_one(
     account = state.account(prompt.domain)
     account.reserve(*state.intake.need(prompt))
     account.num_unresolved += 1
-    num_started = state.config.grouping(prompt.domain).num_started
+    num_started = state.intake.grouping(prompt.domain).num_started
     group = Group(
         prompt=prompt,
         number=state.num_admitted,
@@ -103,10 +103,7 @@ def start_some(state: State, now_s: float, load: Load) -> list[Start]:
 
 
 def _next_to_start(state: State) -> tuple[Group, int] | None:
-    def is_full(domain: str) -> bool:
-        return state.account(domain).is_full(state.intake.rules(domain))
-
-    while (found := state.starts.next_member(is_full)) is None:
+    while (found := state.starts.next_member(state.intake.is_full)) is None:
         if not _begin_one(state):
             return None
     return found

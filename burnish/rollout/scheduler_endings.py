@@ -63,7 +63,7 @@ def _cut_open(state: State, group: Group, now_s: float) -> None:
 
 def resolve(state: State, group: Group, now_s: float) -> None:
     """Find out whether a group is complete, and whether it can train."""
-    rules = state.config.grouping(group.prompt.domain)
+    rules = state.intake.grouping(group.prompt.domain)
     if group.num_scored + group.num_open < rules.num_needed:
         end(state, group, "failed", now_s)
     elif group.num_scored >= rules.group_size or not group.num_open:
@@ -76,7 +76,7 @@ def _complete(state: State, group: Group, now_s: float) -> None:
     account = state.account(group.prompt.domain)
     scores = [member.score for member in group.members if member.phase == "scored" and member.score is not None]
     _learn(account, group, scores)
-    if state.config.grouping(group.prompt.domain).needs_signal and len(set(scores)) < 2:
+    if state.intake.grouping(group.prompt.domain).needs_signal and len(set(scores)) < 2:
         account.num_without_signal += 1
         account.num_barren += 1
         if account.num_barren == state.config.barren_after:
@@ -142,7 +142,7 @@ def expire(state: State, now_s: float) -> None:
         group = state.groups.get(heapq.heappop(state.deadlines)[1])
         if group is None or group.is_ready or group.prompt.deadline_s is None or group.prompt.deadline_s > now_s:
             continue
-        if group.num_scored < state.config.grouping(group.prompt.domain).num_needed:
+        if group.num_scored < state.intake.grouping(group.prompt.domain).num_needed:
             end(state, group, "deadline", now_s)
         else:
             _complete(state, group, now_s)

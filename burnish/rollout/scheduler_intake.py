@@ -14,7 +14,7 @@ from burnish.rollout import watch
 from burnish.rollout.lengths import LogNormal, predict
 from burnish.rollout.priority import Prospect
 from burnish.rollout.scheduler_backlog import Backlog, Waiting, rank_key
-from burnish.rollout.scheduler_config import DomainRules, SchedulerConfig
+from burnish.rollout.scheduler_config import DomainRules, Grouping, SchedulerConfig
 from burnish.rollout.scheduler_groups import Account, prompt_from_json
 from burnish.rollout.scheduler_types import Prompt, Why
 
@@ -40,6 +40,7 @@ class Intake:
         self._config, self._priority = config, priority
         self._backlog = Backlog()
         self._held_back: dict[str, list[Waiting]] = {}
+        self._groupings: dict[str, Grouping] = {}
         self.accounts = {domain: Account.from_json(account) for domain, account in accounts.items()}
         self.num_offered = self.num_held_back = 0
 
@@ -61,6 +62,17 @@ class Intake:
     def rules(self, domain: str) -> DomainRules:
         """What a domain may take."""
         return self._config.domains.get(domain, _NO_RULES)
+
+    def is_full(self, domain: str) -> bool:
+        """Whether no more of its members may be in flight."""
+        rules = self._config.domains.get(domain)
+        return rules is not None and self.account(domain).is_full(rules)
+
+    def grouping(self, domain: str) -> Grouping:
+        """What the groups of a domain are."""
+        if (grouping := self._groupings.get(domain)) is None:
+            grouping = self._groupings[domain] = self._config.grouping(domain)
+        return grouping
 
     def predicted(self, prompt: Prompt) -> float:
         """Tokens of a member of a group that has not begun."""
@@ -109,7 +121,7 @@ class Intake:
 
     def _num_started(self, domain: str) -> int:
         """Members that a group of the domain begins with."""
-        return self._config.grouping(domain).num_started
+        return self.grouping(domain).num_started
 
     def _prospect(self, prompt: Prompt, version: int, expected_lag: float) -> Prospect:
         account = self.account(prompt.domain)

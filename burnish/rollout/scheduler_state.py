@@ -7,7 +7,7 @@ the phases that members go through with the counts that follow from them, and th
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from burnish.rollout.concurrency import Limit
@@ -30,6 +30,8 @@ class State:
 
     def __init__(self, config: SchedulerConfig, intake: Intake, *, first_version: int) -> None:
         self.config, self.intake = config, intake
+        self.account: Callable[[str], Account] = intake.account
+        """What a domain has taken and shown."""
         self.starts = StartQueue(config.batch_groups)
         self.batches = BatchQueue(config)
         self.groups: dict[str, Group] = {}
@@ -61,13 +63,9 @@ class State:
         assert now_s >= self.now_s, f"time went back from {self.now_s} to {now_s}"
         self.now_s = now_s
 
-    def account(self, domain: str) -> Account:
-        """What a domain has taken and shown."""
-        return self.intake.account(domain)
-
     def bound(self, group: Group) -> int:
         """How many versions its tokens may lag."""
-        return self.config.grouping(group.prompt.domain).max_staleness
+        return self.intake.grouping(group.prompt.domain).max_staleness
 
     @property
     def is_held(self) -> bool:
@@ -89,9 +87,10 @@ class State:
         before, member.phase, member.since_s = member.phase, phase, now_s
         if before in OPEN:
             self.num_in[before] -= 1
+            group.num_open -= 1
         if phase in OPEN:
             self.num_in[phase] += 1
-        group.num_open += (phase in OPEN) - (before in OPEN)
+            group.num_open += 1
         change = (phase in IN_FLIGHT) - (before in IN_FLIGHT)
         if change:
             self.account(group.prompt.domain).in_flight += change

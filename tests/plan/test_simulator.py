@@ -12,10 +12,10 @@ from burnish.plan.compare import best, policies, splits
 from burnish.plan.distributions import Empirical, LogNormal, Mixture, Part, Table
 from burnish.plan.fleet import Fleet
 from burnish.plan.outcome import Outcome
-from burnish.plan.simulate import simulate
+from burnish.plan.simulate import _Simulation, simulate
 from burnish.rollout.scheduler_types import Ticket
 
-EXAMPLE = Path(__file__).parents[2] / "recipes/cluster_small.toml"
+EXAMPLE, DAY = (Path(__file__).parents[2] / f"recipes/cluster_{name}.toml" for name in ("small", "day"))
 
 
 def cluster(**changes) -> Cluster:
@@ -156,6 +156,18 @@ def test_the_best_split_is_where_the_time_goes():
         scheduler={"max_staleness": 1},
     )  # fmt: skip
     assert best(list(splits(slow_learner))).name == "7 learner, 1 engines"
+
+
+def test_ten_thousand_places_and_three_hundred_domains_are_kept_busy_at_few_events_a_rollout():
+    given = read_cluster(DAY)
+    assert given.engines.num * given.engines.slots >= 10_000
+    assert given.domains[0].copies == 300
+    simulation = _Simulation(given.model_copy(update={"hours": 0.2}), None)
+    outcome = simulation.run()
+    assert outcome.engines_busy > 0.9  # what runs at the end is counted up to its engine's last event
+    assert outcome.num_rollouts + len(simulation._fleet.runs) > 10_240
+    # an end is foreseen once for all that start together, and when one ends; a verdict is one event more
+    assert simulation._num_events < 256 + 2.1 * outcome.num_rollouts
 
 
 def test_hours_end_a_simulation_that_has_no_last_batch():
