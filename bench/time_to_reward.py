@@ -2,7 +2,7 @@
 
     python -m bench.time_to_reward [--seeds 1 2 3] [--target 0.5] [--probe-steps 25] [--steps 75] [--threads 2]
 
-The task is `rg:chain_sum` with two summands of one digit. Both sides start from one checkpoint: SmolLM2-135M after four
+The task is `rg:letter_counting` in three to six words. Both sides start from one checkpoint: SmolLM2-135M after four
 updates on demonstrations, made once and kept in `runs/bench/`. Then both get the same prompts in the same order (8 a
 step, 8 replies each, at most 16 tokens) and the same verdicts, those of our domain and its sandbox; full training
 over float32 weights, AdamW with betas 0.9 and 0.95, rate 3e-5 constant, no decay, gradients clipped at 1, GRPO with
@@ -54,6 +54,7 @@ RL = {
     "objective": "grpo@trl", "learning_rate": LEARNING_RATE, "num_warmup": 0, "checkpoint_every": 1000,
 }  # fmt: skip
 LEAST_RISE = 0.1
+INTERRUPT_S = 60
 
 
 class How(NamedTuple):
@@ -149,9 +150,7 @@ def seconds_to(run: Run, seed: int, target: float) -> float:
     """Wait for the target, then stop the run; one that ends without it ends the contest."""
     while run.process.poll() is None and reached(run.points(), target) is None:
         time.sleep(0.5)
-    if run.process.poll() is None:
-        run.process.send_signal(signal.SIGINT)
-    run.process.wait()
+    _stop(run.process)
     points = run.points()
     num_steps = reached(points, target)
     rewards = _words([point.reward for point in points])
@@ -160,6 +159,17 @@ def seconds_to(run: Run, seed: int, target: float) -> float:
     seconds = points[num_steps - 1].seconds
     print(f"{run.name}, seed {seed}: {seconds:.0f} s, {num_steps} steps; rewards {rewards}", flush=True)
     return seconds
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """By an interrupt, which a program that was started in the background may ignore, or else by force."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(INTERRUPT_S)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+    process.wait()
 
 
 def write_recipe(

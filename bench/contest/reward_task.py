@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-DOMAIN = "rg:chain_sum"
-OPTIONS = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1}
+DOMAIN = "rg:letter_counting"
+OPTIONS = {"min_words": 3, "max_words": 6}
 NUM_EVAL = 20
 PROMPTS, GROUP, NEW = 8, 8, 16
 LEARNING_RATE = 3e-5

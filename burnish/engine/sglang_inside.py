@@ -5,15 +5,19 @@ server's do, through a folder. The verbs and their order are those of `sglang.Sg
 methods for some of them only, and those run its loop, so all go to its `tokenizer_manager`.
 
 Decision: its own `shutdown` kills every child of this process, the sandboxes and workers of the run too, and is
-registered to run at exit. It is never called: what it started is ended by name.
+registered to run at exit. It is never called: the processes that came with it are ended, after a start that failed too.
+
+Written against `python/sglang/srt` of sgl-project/sglang at 001067ff (`entrypoints/engine.py`) and 00a2ca2e
+(`managers/tokenizer_control_mixin.py`).
 """
 
 import atexit
 import multiprocessing
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from importlib import import_module
-from typing import Any, TypeVar
+from multiprocessing.process import BaseProcess
+from typing import Any, NamedTuple, TypeVar
 
 from transformers import PreTrainedModel
 
@@ -43,6 +47,10 @@ except ImportError as error:
 T = TypeVar("T")
 
 _END_S = 60
+_VERBS = (
+    "pause_generation", "update_weights_from_disk", "flush_cache", "update_weight_version", "continue_generation",
+    "abort_request",
+)  # fmt: skip
 
 
 def open_inside(
@@ -51,11 +59,11 @@ def open_inside(
     """Build SGLang on the model's folder."""
     with ExitStack() as stack:
         background = stack.enter_context(Background())
-        engine = background.run(_build(config.model or model.name_or_path or "", max_rows, config))
-        inside = Inside("SGLang", engine, background)
+        built = background.run(_build(config.model or model.name_or_path or "", max_rows, config))
+        inside = Inside("SGLang", built.engine, background)
 
         def close() -> None:  # safe to call twice
-            _end(engine)
+            built.end()
             background.stop()
 
         stack.callback(close)
@@ -66,36 +74,60 @@ def open_inside(
     return ServedEngine(
         Place(
             name="sglang", wire=wire, weights=weights, chat=chat, max_rows=max_rows,
-            most_tokens=shortest(model, engine.tokenizer_manager.context_len), close=close,
+            most_tokens=shortest(model, built.engine.tokenizer_manager.context_len), close=close,
         )
     )  # fmt: skip
 
 
-async def _build(folder: str, max_rows: int, config: Config) -> Any:
+class _Engine(NamedTuple):
+    """An engine and the processes that came with it."""
+
+    engine: Any
+    children: list[BaseProcess]
+
+    def end(self) -> None:
+        """End the processes; the watchdog first, which takes that for a crash. Safe to call twice."""
+        manager = getattr(self.engine, "tokenizer_manager", None)
+        if (watchdog := getattr(manager, "_subprocess_watchdog", None)) is not None:
+            watchdog.stop()
+        for child in self.children:
+            child.kill()
+        for child in self.children:
+            child.join(_END_S)
+
+
+async def _build(folder: str, max_rows: int, config: Config) -> _Engine:
     """In the loop, which the engine takes for its own."""
     adapts: dict[str, Json] = {"enable_lora": True} if config.send == "adapter" else {}
     given: dict[str, Json] = {
         "model_path": folder, "max_running_requests": max_rows, **adapts, **config.engine_args,
     }  # fmt: skip
+    engine = sglang.Engine.__new__(sglang.Engine)  # it registers `shutdown` before it starts, and may fail between
+    before = multiprocessing.active_children()
     try:
-        engine = sglang.Engine(**given)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"SGLang does not start with {given}: {error}") from error
-    atexit.unregister(engine.shutdown)
-    return engine
+        engine.__init__(**given)
+        _check_verbs(engine.tokenizer_manager)
+    except BaseException as error:
+        _Engine(engine, _since(before)).end()
+        if isinstance(error, (TypeError, ValueError, RuntimeError)):
+            raise ConfigError(f"SGLang does not start with {given}: {error}") from error
+        raise
+    finally:
+        atexit.unregister(engine.shutdown)
+    return _Engine(engine, _since(before))
 
 
-def _end(engine: Any) -> None:
-    """End the processes that the engine started, and those alone; its watchdog first, which takes that for a crash."""
-    watchdog = engine.tokenizer_manager._subprocess_watchdog
-    if watchdog is not None:
-        watchdog.stop()
-    own = set(engine.get_all_child_pids())
-    children = [child for child in multiprocessing.active_children() if child.pid in own]
-    for child in children:
-        child.kill()
-    for child in children:
-        child.join(_END_S)
+def _since(before: Sequence[BaseProcess]) -> list[BaseProcess]:
+    return [child for child in multiprocessing.active_children() if child not in before]
+
+
+def _check_verbs(manager: Any) -> None:
+    if missing := [verb for verb in _VERBS if not hasattr(manager, verb)]:
+        version = getattr(sglang, "__version__", "of unknown version")
+        raise ConfigError(
+            f"this SGLang ({version}) has no {', '.join(missing)}, which an update of weights needs; install a newer "
+            "one, or give the url of a server"
+        )
 
 
 class InsideWire:

@@ -34,7 +34,7 @@ def small_model(tmp_path_factory):
     ],
 )
 def test_our_side_reports_what_the_contest_reads(module, shape, timed, small_model):
-    given = {"threads": 1, "model": str(small_model), **shape}
+    given = {"threads": 1, "dtype": "float32", "model": str(small_model), **shape}
     found = race.race([race.Side(name="Burnish", module=module)], given, num_rounds=1)["Burnish"]
     assert set(found.turns[0]["wall_s"]) == timed
     assert all(found.wall_s(name) > 0 and found.cpu_s(name) > 0 for name in timed)

@@ -12,7 +12,18 @@ import time
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 
-ARGUMENTS = {"model_path", "max_running_requests", "enable_lora", "max_lora_rank", "mem_fraction_static"}
+ARGUMENTS = {
+    "model_path",
+    "max_running_requests",
+    "enable_lora",
+    "max_lora_rank",
+    "lora_target_modules",
+    "mem_fraction_static",
+    "tp_size",
+    "dp_size",
+    "enable_deterministic_inference",
+    "log_level",
+}
 
 
 @dataclass(kw_only=True)
@@ -110,10 +121,10 @@ class Fake:
 
         class Engine(_Engine):
             def __init__(self, **kwargs):
-                super().__init__(fake.server, kwargs)
                 fake.started.append(self)
+                super().__init__(fake.server, kwargs)
 
-        package.Engine = Engine
+        package.Engine, package.__version__ = Engine, "0.1"
         folders = {name: ModuleType(name) for name in ("sglang.srt", "sglang.srt.managers")}
         return {"sglang": package, **folders, "sglang.srt.managers.io_struct": messages}
 
@@ -123,14 +134,14 @@ class _Engine:
         if unknown := arguments.keys() - ARGUMENTS:
             raise TypeError(f"ServerArgs.__init__() got an unexpected keyword argument {min(unknown)!r}")
         self.arguments, self._server = arguments, server
-        self.tokenizer_manager = TokenizerManager(server)
-        self.loop = asyncio.get_running_loop()
+        self.tokenizer_manager = None
+        atexit.register(self.shutdown)
         self._scheduler = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
         self._scheduler.start()
-        atexit.register(self.shutdown)
-
-    def get_all_child_pids(self):
-        return [self._scheduler.pid]
+        if "start" in server.broken:
+            raise RuntimeError("Rank 0 scheduler died during initialization (exit code: -9)")
+        self.tokenizer_manager = TokenizerManager(server)
+        self.loop = asyncio.get_running_loop()
 
     def shutdown(self):
         raise AssertionError("SGLang's own shutdown kills every child of this process")

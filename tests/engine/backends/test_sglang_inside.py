@@ -14,6 +14,7 @@ from burnish.core.errors import ConfigError, EngineError
 from burnish.engine import sglang
 from burnish.engine.types import Request, SamplingParams
 from burnish.models.lora import add_lora
+from tests.engine.backends import fake_sglang
 
 INSIDE = "sglang inside"
 VERBS = ["pause_generation", "update_weights_from_disk", "flush_cache", "update_weight_version", "continue_generation"]
@@ -60,7 +61,7 @@ def test_a_verb_that_fails_is_an_error_and_nothing_samples_from_half_of_new_weig
 def test_an_adapter_is_sent_alone_and_the_old_one_goes_first(make):
     backend = make(INSIDE)
     add_lora(backend.model, rank=2, alpha=4, targets="all-linear", seed=0)
-    engine = backend.open(send="adapter", engine_args={"max_lora_rank": 2})
+    engine = backend.open(send="adapter", engine_args={"max_lora_rank": 2, "lora_target_modules": ["all"]})
     backend.move()
     sample(engine, backend)
     backend.move()
@@ -103,9 +104,15 @@ def test_samples_that_nobody_waits_for_are_aborted(make):
     assert sum(verb.startswith("abort ") for verb in verbs(backend)) == 1
 
 
-def test_closing_ends_what_it_started_and_no_other_child(make, monkeypatch):
-    unregistered, unregister = [], atexit.unregister
-    monkeypatch.setattr(atexit, "unregister", lambda call: (unregistered.append(call), unregister(call)))
+@pytest.fixture
+def unregistered(monkeypatch):
+    """What was taken back from what runs at exit."""
+    taken, unregister = [], atexit.unregister
+    monkeypatch.setattr(atexit, "unregister", lambda call: (taken.append(call), unregister(call)))
+    return taken
+
+
+def test_closing_ends_what_it_started_and_no_other_child(make, unregistered):
     backend = make(INSIDE)
     other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
     other.start()
@@ -122,6 +129,23 @@ def test_closing_ends_what_it_started_and_no_other_child(make, monkeypatch):
     finally:
         other.kill()
         other.join()
+
+
+def test_a_start_that_fails_leaves_no_process_and_nothing_to_run_at_exit(make, unregistered):
+    backend = make(INSIDE)
+    backend.server.broken.add("start")
+    with pytest.raises(ConfigError, match=r"SGLang does not start with .*: Rank 0 scheduler died"):
+        backend.open()
+    (started,) = backend.fake.started
+    assert not started._scheduler.is_alive() and started.shutdown in unregistered
+
+
+def test_a_package_without_the_verbs_of_an_update_is_refused_by_its_version(make, monkeypatch):
+    backend = make(INSIDE)
+    monkeypatch.delattr(fake_sglang.TokenizerManager, "update_weight_version")
+    with pytest.raises(ConfigError, match=r"this SGLang \(0\.1\) has no update_weight_version, which"):
+        backend.open()
+    assert not backend.fake.started[0]._scheduler.is_alive()
 
 
 def test_arguments_that_it_does_not_know_are_told_in_one_line(make):
