@@ -165,19 +165,43 @@ class OnePlus(RowNorm):
         return super().forward(x) + super().forward(x) / self.weight
 
 
-class Relu(GatedLayer):
-    """A gated layer of another kind."""
+class Centred(RowNorm):
+    """A norm as Cohere has it."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(functional.relu(self.gate_proj(x)) * self.up_proj(x))
+        return super().forward(x - x.mean(-1, keepdim=True))
 
 
-def test_layers_that_compute_something_else_are_left_alone(compiled):
-    relu = Relu(*(nn.Linear(4, 4) for _ in range(3)))
-    model = nn.Sequential(OnePlus(nn.Parameter(torch.ones(4)), 1e-5), relu, nn.LayerNorm(4), nn.Linear(4, 4))
+class Gated(GatedLayer):
+    """A gated layer of another kind."""
+
+    def __init__(self, act_fn=None, most: float = math.inf) -> None:
+        super().__init__(*(nn.Linear(64, 64) for _ in range(3)))
+        self.act_fn = act_fn or nn.SiLU()
+        self.most = most
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down_proj(self.act_fn(self.gate_proj(x).clamp(max=self.most)) * self.up_proj(x))
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_layers_that_compute_something_else_are_left_alone(compiled, precision):
+    ones = [nn.Parameter(torch.ones(4096)) for _ in range(2)]
+    norms = [OnePlus(ones[0], 1e-5), Centred(ones[1], 1e-5), nn.LayerNorm(4096), nn.LayerNorm(4096, bias=False)]
+    gates = [Gated(nn.ReLU()), Gated(nn.GELU()), Gated(lambda x: x * torch.sigmoid(1.1 * x)), Gated(most=7.0)]
+    model = nn.Sequential(*norms, *gates, nn.Linear(4, 4)).to(precision)
     before = list(model)
     use_kernels(model)
     assert all(one is two for one, two in zip(model, before, strict=True))
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_layers_that_compute_the_same_are_replaced_with_their_own_weights(compiled, precision):
+    model = nn.Sequential(Gated(), nn.RMSNorm(64, eps=1e-6)).to(precision)
+    gate, norm = model
+    use_kernels(model)
+    assert type(model[0]) is GatedLayer and model[0].gate_proj is gate.gate_proj
+    assert type(model[1]) is RowNorm and model[1].weight is norm.weight
 
 
 def test_without_a_compiler_torch_computes_the_same_and_a_line_says_so(monkeypatch, capsys):

@@ -3,6 +3,8 @@
 `use_kernels` puts them where a model's own layer computes the same, which is tried out on random numbers.
 """
 
+import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -58,34 +60,48 @@ def use_kernels(model: nn.Module) -> None:
 
 
 def _norm_like(own: nn.Module) -> nn.Module | None:
+    """Compared in float32, at inputs whose mean is not 0, since norms that subtract it are near in bfloat16."""
     eps = getattr(own, "variance_epsilon", getattr(own, "eps", None))
     parameters = dict(own.named_parameters())
-    if not isinstance(eps, float) or parameters.keys() != {"weight"} or parameters["weight"].ndim != 1:
+    weight = parameters.get("weight")
+    if not isinstance(eps, float) or len(parameters) != 1 or weight is None or weight.ndim != 1:
         return None
-    ours = RowNorm(parameters["weight"], eps)
-    return ours if _alike(own, ours, len(ours.weight), ours.weight.dtype) else None
+    exact = copy.deepcopy(own).float()
+    ours = RowNorm(nn.Parameter(exact.get_parameter("weight").detach()), eps)
+    return RowNorm(weight, eps) if _is_here(weight) and _alike(exact, ours, len(weight), torch.float32) else None
 
 
 def _gated_like(own: nn.Module) -> nn.Module | None:
     children = dict(own.named_children())
     linears = [child for name in _GATED if type(child := children.get(name)) is nn.Linear]
-    if len(linears) < len(_GATED):
+    activation: Any = getattr(own, "act_fn", None)
+    if len(linears) < len(_GATED) or not callable(activation) or not _is_silu(activation):
         return None
     ours, first = GatedLayer(*linears), linears[0].weight
     is_whole = dict(own.named_parameters()).keys() == dict(ours.named_parameters()).keys()
-    return ours if is_whole and _alike(own, ours, first.shape[1], first.dtype) else None
+    return ours if is_whole and _is_here(first) and _alike(own, ours, first.shape[1], first.dtype) else None
+
+
+def _is_here(weight: Tensor) -> bool:
+    return weight.device.type == "cpu" and weight.dtype in _TOLERANCES
+
+
+@torch.no_grad()
+def _is_silu(activation: Callable[[Tensor], Tensor]) -> bool:
+    x = torch.linspace(-20, 20, 101)
+    return torch.allclose(activation(x), nn.functional.silu(x), rtol=1e-6, atol=1e-6)
 
 
 @torch.no_grad()
 def _alike(own: nn.Module, ours: nn.Module, width: int, dtype: torch.dtype) -> bool:
-    device = next(own.parameters()).device
-    if device.type != "cpu" or dtype not in _TOLERANCES:
-        return False
+    """Row by row, at usual numbers and at some that a clamp would show."""
     generator = torch.Generator().manual_seed(width)
-    x_N_D = torch.randn(1, 8, width, generator=generator).to(dtype)
-    theirs, found = own(x_N_D), ours(x_N_D)
-    scale = theirs.abs().max().clamp_min(1e-6)
-    return theirs.shape == found.shape and bool((theirs - found).abs().max() <= _TOLERANCES[dtype] * scale)
+    x_N_D = (torch.randn(1, 8, width, generator=generator) + 1) * torch.tensor([1.0] * 4 + [100.0] * 4)[:, None]
+    theirs, found = own(x_N_D.to(dtype)), ours(x_N_D.to(dtype))
+    if theirs.shape != found.shape:
+        return False
+    scale = theirs.abs().amax(-1, keepdim=True).clamp_min(1e-6)
+    return bool(((theirs - found).abs() <= _TOLERANCES[dtype] * scale).all())
 
 
 class _Norm(torch.autograd.Function):
