@@ -75,7 +75,7 @@ def _gated_like(own: nn.Module) -> nn.Module | None:
     children = dict(own.named_children())
     linears = [child for name in _GATED if type(child := children.get(name)) is nn.Linear]
     activation: Any = getattr(own, "act_fn", None)
-    if len(linears) < len(_GATED) or not callable(activation) or not _is_silu(activation):
+    if len(linears) < len(_GATED) or activation is None or not _is_silu(activation):
         return None
     ours, first = GatedLayer(*linears), linears[0].weight
     is_whole = dict(own.named_parameters()).keys() == dict(ours.named_parameters()).keys()
