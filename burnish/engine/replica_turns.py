@@ -99,8 +99,9 @@ class Turns:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no replica has anything to do."""
-        return all(seat.turn is None for seat in self._seats)
+        """Whether no replica has anything to do, and all that was done can be heard."""
+        with self._lock:  # else a turn may have come back whose entry has not
+            return all(seat.turn is None for seat in self._seats)
 
     def submit(self, request: Request) -> int:
         """Give a request to a replica; returns its number."""
