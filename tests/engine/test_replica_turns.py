@@ -11,7 +11,7 @@ import torch
 
 from burnish.core.errors import ConfigError
 from burnish.engine.params import SamplingParams
-from burnish.engine.replica_turns import Applied, Entry, Lost
+from burnish.engine.replica_turns import Applied, Entry, Lost, Turns
 from burnish.engine.replicas import LivePublisher, ReplicaEngine, replica_config
 from burnish.engine.types import Finished, Request
 from burnish.models.lora import add_lora, trainable
@@ -159,3 +159,24 @@ def test_samples_are_asked_for_once_live_use_is_over() -> None:
         learner.move()
         (one,) = engine.sample([REQUESTS[1]])
         assert set(one.completion.versions) == {1}
+
+
+def test_nothing_is_heard_later_of_live_use_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turn that cancels comes back behind a look, and before it is asked whether all is quiet."""
+    look = Turns.wait
+
+    def late(self: Turns, *given: float) -> list[Entry]:
+        heard = look(self, *given)
+        time.sleep(0.2)
+        return heard
+
+    with replicas(Here(2), Learner()) as engine:
+        engine.submit(REQUESTS[1])
+        while not engine.step():
+            pass
+        engine.take_log()
+        engine.cancel(engine.submit(REQUESTS[2]))
+        monkeypatch.setattr(Turns, "wait", late)
+        assert list(engine.sample([])) == []
+        assert engine.step() == []
+        assert engine.take_log() == []
