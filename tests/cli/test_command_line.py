@@ -1,5 +1,8 @@
 """The command line answers at once, and its errors are messages."""
 
+import subprocess
+import sys
+
 import pytest
 
 import burnish as package
@@ -109,3 +112,9 @@ def test_the_doctor_says_what_is_missing_and_its_exit_code_says_whether(capsys):
     assert tell([]) == 0
     assert tell(["user namespaces: switched off"]) == 1
     assert "missing:\n  user namespaces: switched off\n" in capsys.readouterr().out
+
+
+def test_the_package_runs_as_the_script_does() -> None:
+    done = subprocess.run([sys.executable, "-m", "burnish", "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
