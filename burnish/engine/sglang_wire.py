@@ -13,7 +13,7 @@ from burnish.core.types import Json
 from burnish.engine.http_client import Answer, Client, GivenUp, Lifeline
 from burnish.engine.params import SamplingParams
 from burnish.engine.types import Request
-from burnish.engine.wire import NUM_LIKELY, Drawn, Job, no_adapter
+from burnish.engine.wire import Drawn, Job, no_adapter, probe
 
 
 class TokenLogprob(NamedTuple):
@@ -69,9 +69,7 @@ class SglangWire:
 
     def most_likely(self, prompt_ids: tuple[int, ...], temperature: float, label: str) -> dict[int, float]:
         """See `Wire`."""
-        params = SamplingParams(temperature=temperature, max_new_tokens=1, top_logprobs=NUM_LIKELY)
-        job = Job(id="probe", prompt_ids=prompt_ids, params=params, seed=0, label=label)
-        return dict(self.draw(job, Lifeline()).top_logprobs[0])
+        return dict(self.draw(probe(prompt_ids, temperature, label), Lifeline()).top_logprobs[0])
 
     def unmet(self, request: Request) -> list[str]:
         """See `Wire`."""

@@ -19,13 +19,13 @@ from burnish.core.types import Json
 from burnish.engine.http_client import Lifeline
 from burnish.engine.inside import Inside
 from burnish.engine.openai_wire import sampling_options, structured, unmet
-from burnish.engine.params import Constraint, SamplingParams
+from burnish.engine.params import Constraint
 from burnish.engine.proof import prove_processed
 from burnish.engine.served import Place, ServedEngine, shortest
 from burnish.engine.types import LiveEngine, Request
 from burnish.engine.vllm import Config, follow
 from burnish.engine.weight_sync import Delivery
-from burnish.engine.wire import NUM_LIKELY, Drawn, Job
+from burnish.engine.wire import Drawn, Job, probe
 from burnish.runtime.local import Background
 
 try:  # by name: a type checker would take the file beside this one for the package, and the package has no types
@@ -90,9 +90,7 @@ class InsideWire:
 
     def most_likely(self, prompt_ids: tuple[int, ...], temperature: float, label: str) -> dict[int, float]:
         """See `Wire`."""
-        likely = SamplingParams(temperature=temperature, max_new_tokens=1, top_logprobs=NUM_LIKELY)
-        job = Job(id=f"probe-{temperature}", prompt_ids=prompt_ids, params=likely, seed=0, label=label)
-        return dict(self.draw(job, Lifeline()).top_logprobs[0])
+        return dict(self.draw(probe(prompt_ids, temperature, label), Lifeline()).top_logprobs[0])
 
     def unmet(self, request: Request) -> list[str]:
         """See `Wire`."""

@@ -49,6 +49,12 @@ class Drawn:
     top_logprobs: tuple[tuple[tuple[int, float], ...], ...] = ()
 
 
+def probe(prompt_ids: tuple[int, ...], temperature: float, label: str) -> Job:
+    """What is asked for the most probable tokens after a prompt."""
+    params = SamplingParams(temperature=temperature, max_new_tokens=1, top_logprobs=NUM_LIKELY)
+    return Job(id=f"probe-{temperature}", prompt_ids=prompt_ids, params=params, seed=0, label=label)
+
+
 class Wire(Protocol):
     """A protocol. Calls block; any number of threads make them."""
 

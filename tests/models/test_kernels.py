@@ -111,6 +111,17 @@ def test_an_id_that_is_asked_for_twice_gets_both_gradients(compiled):
     torch.testing.assert_close(ours_N_V.double(), expected_N_V, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("token_id", [-100, 9])
+def test_an_id_that_is_no_token_is_refused_and_nothing_is_touched(compiled, token_id):
+    z_N_V, ids_N_K = drawn(2, 9, seed=5), torch.tensor([[1], [token_id]])
+    before, zeros_N = z_N_V.clone(), torch.zeros(2)
+    with pytest.raises(IndexError, match="where there are 9 tokens"):
+        compiled.softmax(z_N_V, ids_N_K, 1.0, keeps=True)
+    with pytest.raises(IndexError, match="where there are 9 tokens"):
+        compiled.softmax_back(z_N_V, ids_N_K, torch.ones(2, 1), None, zeros_N, zeros_N, 1.0)
+    assert torch.equal(z_N_V, before)
+
+
 def test_adding_into_float32_rounds_nothing_away(dtype, compiled):
     total, x = torch.full((3, 20_001), 1000.0), drawn(3, 20_001, seed=7, dtype=dtype)
     expected = total + x.float()

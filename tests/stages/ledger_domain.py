@@ -7,30 +7,18 @@ Of "1101" the evaluation before the first step is worth 1, that of the first gat
 import sqlite3
 from dataclasses import dataclass
 
-from burnish.core.types import Limits, Message, Split, Task, Verdict
-from burnish.domains import Options, task_id
+from burnish.core.types import Task, Verdict
+from burnish.domains import Options
 from burnish.sandbox import Box
-
-NUM = 12
+from tests.stages.fading_domain import NUM, Fading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """Twelve tasks."""
+class Decided(Fading):
+    """The tasks of the other one."""
 
     ledger: str
-    script: str
     name: str = "tests.stages.ledger_domain"
-    executes_code: bool = False
-
-    def size(self, split: Split) -> int | None:
-        return NUM if split == "eval" else 0
-
-    def task(self, split: Split, seed: int, index: int) -> Task:
-        return Task(
-            id=task_id(self.name, split, seed, index), domain=self.name, truth={}, limits=Limits(max_new_tokens=3),
-            messages=(Message(role="user", content=f"{index}"),),
-        )  # fmt: skip
 
     async def verify(self, task: Task, reply: str, box: Box) -> Verdict:
         with sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True) as db:

@@ -84,8 +84,9 @@ class Rows:
         return dgate, dup
 
     def softmax(self, z_N_V: Tensor, ids_N_K: Tensor, scale: float, *, keeps: bool) -> SoftmaxRows:
-        """See `SoftmaxRows`; with `keeps`, z becomes the probabilities."""
+        """See `SoftmaxRows`; with `keeps`, z becomes the probabilities. `IndexError` if an id is none of z's."""
         num, width = z_N_V.shape
+        _check_ids(ids_N_K, width)
         logprobs_N_K = z_N_V.new_empty(ids_N_K.shape, dtype=torch.float32)
         log_sums_N, entropies_N = logprobs_N_K.new_empty(num), logprobs_N_K.new_empty(num)
         self._call(
@@ -100,6 +101,7 @@ class Rows:
     ) -> None:  # fmt: skip
         """z becomes its gradient, over the scale, of log-probabilities and entropies that `softmax` gave."""
         num, width = z_N_V.shape
+        _check_ids(ids_N_K, width)
         self._call(
             "softmax_back", z_N_V, ids_N_K, of_logprobs_N_K, log_sums_N, of_entropies_N, entropies_N, num, width,
             ids_N_K.shape[1], scale,
@@ -179,6 +181,12 @@ def check(rows: Rows) -> None:
         for name, (ours, theirs) in pairs.items():
             if not torch.allclose(ours.float(), theirs, rtol=tolerance, atol=tolerance):
                 raise Unavailable(f"{name} in {dtype} differs from torch's on this processor")
+
+
+def _check_ids(ids_N_K: Tensor, width: int) -> None:
+    """What is compiled reads and writes where an id says."""
+    if ids_N_K.numel() and not (int(ids_N_K.min()) >= 0 and int(ids_N_K.max()) < width):
+        raise IndexError(f"token ids from {int(ids_N_K.min())} to {int(ids_N_K.max())}, where there are {width} tokens")
 
 
 def _threads() -> int:
